@@ -2,11 +2,12 @@
 //! participants.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::AddAssign;
 
-use throng_observation::run::{EventRow, GeneratorRow, ParticipantId};
+use throng_observation::run::{CrowdRow, EventRow, GeneratorRow, ParticipantId, SeriesRow};
 use throng_observation::{
-    CaptureBasis, ChatCounters, ClockDisagreement, Codec, Distribution, IceState, LatencyVote,
-    MediaKind, PlaybackCounters, Quantiles, RunTime, TrackCounters,
+    ChatCounters, ChatRow, Codec, Distribution, IceState, LatencyVote, MediaKind, PlaybackCounters,
+    PlaybackRow, Quantiles, RunTime, SecondRow, TrackCounters,
 };
 
 /// Seconds that [`LiveSnapshot::history`] keeps.
@@ -40,18 +41,20 @@ pub struct LiveSnapshot {
     pub state: RunState,
     /// The second of [`Self::crowd`], [`Self::video`] and [`Self::audio`]; `None` before the first.
     pub second: Option<i64>,
-    /// The crowd.
-    pub crowd: CrowdFigures,
-    /// All video tracks in that second.
-    pub video: KindFigures,
-    /// All audio tracks in that second.
-    pub audio: KindFigures,
-    /// All players in that second; `None` before the first of them, and where nobody plays from a
-    /// buffer.
-    pub playback: Option<PlaybackFigures>,
-    /// All participants of chats in that second; `None` before the first of them, and where nobody
-    /// is in one.
-    pub chat: Option<ChatFigures>,
+    /// Joins of the whole plan.
+    pub planned: u32,
+    /// All cohorts at the end of that second.
+    pub crowd: CrowdRow,
+    /// All video tracks.
+    pub video: LiveTracks,
+    /// All audio tracks.
+    pub audio: LiveTracks,
+    /// All players; `None` before the first of them, and where nobody plays from a buffer.
+    pub playback: Option<LivePlayers>,
+    /// What decides the basis of their latencies: all seconds of the run so far.
+    pub latency_vote: LatencyVote,
+    /// All participants of chats; `None` before the first of them, and where nobody is in one.
+    pub chat: Option<LiveChat>,
     /// From the intended join to the connected transport, milliseconds, over the run so far.
     pub connect_ms: Option<Quantiles>,
     /// From the intended join to the first frame, milliseconds, over the run so far.
@@ -76,25 +79,32 @@ pub struct LiveSnapshot {
     pub events: VecDeque<EventRow>,
 }
 
-/// The crowd of all cohorts at the end of a second.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CrowdFigures {
-    /// Joins of the whole plan.
-    pub planned: u32,
-    /// Joins whose intended time has come.
-    pub intended: u32,
-    /// Joins begun.
-    pub started: u32,
-    /// Transports up now.
-    pub connected: u32,
-    /// Received media in this second.
-    pub playing: u32,
-    /// Failed so far.
-    pub failed: u32,
-    /// Left in an orderly way so far.
-    pub left: u32,
-    /// ICE states now, indexed as `throng_observation::run::CrowdRow::ice`.
-    pub ice: [u32; 6],
+/// What was measured of one family of rows: those of the last second added up, which have the
+/// figures of that second, and the sums of all seconds.
+#[derive(Clone, Debug, Default)]
+pub struct LiveFigures<R, C> {
+    /// The last second.
+    pub last: R,
+    /// Sums over the run so far.
+    pub so_far: C,
+}
+
+/// All tracks of one kind.
+pub type LiveTracks = LiveFigures<SeriesRow, TrackCounters>;
+/// All players.
+pub type LivePlayers = LiveFigures<PlaybackRow, PlaybackCounters>;
+/// All participants of chats.
+pub type LiveChat = LiveFigures<ChatRow, ChatCounters>;
+
+impl<R: SecondRow + Default, C: AddAssign> LiveFigures<R, C> {
+    /// Takes the rows of the next second.
+    pub(crate) fn close<'a>(&mut self, rows: impl IntoIterator<Item = &'a R>, counters: fn(&R) -> C)
+    where
+        R: 'a,
+    {
+        self.last = R::sum(rows);
+        self.so_far += counters(&self.last);
+    }
 }
 
 /// The three figures that OvenRtcTester shows of a distribution. The mean is over samples, never
@@ -113,96 +123,9 @@ impl Spread {
     /// Of samples in units of `1 / scale`; `None` without samples.
     #[must_use]
     pub fn of(samples: &Distribution, scale: f64) -> Option<Self> {
-        let at = |quantile| samples.quantile(quantile).map(|value| value as f64 / scale);
+        let at = |quantile| samples.quantile_in(quantile, scale);
         Some(Self { mean: samples.mean()? / scale, min: at(0.0)?, max: at(1.0)? })
     }
-}
-
-/// All tracks of one kind in one second.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct KindFigures {
-    /// Distinct tracks that reported.
-    pub tracks: u32,
-    /// Tracks whose decodable frame rate was below 0.9 of the source's.
-    pub tracks_below_source_fps: u64,
-    /// Sums over the run so far, all tracks together.
-    pub so_far: TrackCounters,
-    /// Bits on the wire per second, all tracks together.
-    pub bitrate_bps: f64,
-    /// Packets lost of packets expected, all tracks together; missing time counts as loss.
-    pub loss_ratio: f64,
-    /// Loss of tracks, per cent.
-    pub loss_percent: Option<Quantiles>,
-    /// Decodable frames per second of tracks.
-    pub fps: Option<Quantiles>,
-    /// Mean, minimum and maximum of [`Self::fps`].
-    pub fps_spread: Option<Spread>,
-    /// Relative delay of frames, milliseconds.
-    pub relative_delay_ms: Option<Quantiles>,
-    /// Mean, minimum and maximum of [`Self::relative_delay_ms`].
-    pub relative_delay_spread_ms: Option<Spread>,
-    /// Absolute one-way delay of frames, milliseconds; `None` also when its median is negative.
-    pub absolute_delay_ms: Option<Quantiles>,
-    /// The source of its capture times.
-    pub absolute_delay_basis: Option<CaptureBasis>,
-    /// Frames that seem to arrive before their capture, because the clocks disagree; `None` where
-    /// none does.
-    pub clock_disagreement: Option<ClockDisagreement>,
-    /// Jitter of tracks, milliseconds.
-    pub jitter_ms: Option<Quantiles>,
-    /// OvenRtcTester's "delay" of tracks, milliseconds.
-    pub oven_rtc_tester_delay_ms: Option<Quantiles>,
-    /// Mean, minimum and maximum of the same.
-    pub oven_rtc_tester_delay_spread_ms: Option<Spread>,
-    /// Freezes begun.
-    pub freezes: u64,
-    /// Frame rate of the sources (mean), frames per second.
-    pub source_fps: Option<f64>,
-}
-
-/// All players in one second.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct PlaybackFigures {
-    /// Players that reported.
-    pub players: u32,
-    /// Players that stalled in it.
-    pub stalled: u32,
-    /// Players that waited for playback to begin.
-    pub starting: u32,
-    /// Bits of bodies that hold media per second, all players together.
-    pub media_bps: f64,
-    /// Media time buffered by players, milliseconds.
-    pub buffer_ms: Option<Quantiles>,
-    /// The lowest of the same.
-    pub buffer_ms_min: Option<f64>,
-    /// Median of the delivery ratio of players that have one; 1 where it is more.
-    pub delivery_ratio_p50: Option<f64>,
-    /// The lowest of the same.
-    pub delivery_ratio_min: Option<f64>,
-    /// Latency of players of live streams, milliseconds, by the basis that `latency_vote` has
-    /// decided so far.
-    pub latency_ms: Option<Quantiles>,
-    /// What decides the basis of latencies: all seconds of the run so far.
-    pub latency_vote: LatencyVote,
-    /// Sums over the run so far, all players together.
-    pub so_far: PlaybackCounters,
-}
-
-/// All participants of chats in one second.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct ChatFigures {
-    /// Participants that reported.
-    pub members: u32,
-    /// Of them, those that are in the room.
-    pub joined: u32,
-    /// Most others that one of them saw in the room.
-    pub occupants_max: u32,
-    /// From the intended time of each message to its arrival, milliseconds.
-    pub delivery_ms: Option<Quantiles>,
-    /// Sums over the second, all participants together.
-    pub counters: ChatCounters,
-    /// Sums over the run so far.
-    pub so_far: ChatCounters,
 }
 
 /// One second in the history; figures of video if there is video, otherwise of audio.
@@ -212,8 +135,8 @@ pub struct HistoryPoint {
     pub second: i64,
     /// Transports up.
     pub connected: u32,
-    /// Bits on the wire per second, audio and video.
-    pub bitrate_bps: f64,
+    /// Bits that participants received ([`Received`](throng_observation::Received)).
+    pub received_bps: f64,
     /// Packets lost of packets expected, audio and video; missing time counts as loss.
     pub loss_ratio: f64,
     /// Players that stalled ÷ players; `None` without players.
@@ -269,18 +192,12 @@ pub struct TrackFigures {
     pub kind: MediaKind,
     /// Its codec.
     pub codec: Codec,
-    /// Bits on the wire per second in the latest interval.
-    pub bitrate_bps: f64,
     /// Packets lost of packets expected in the latest interval; missing time counts as loss.
     pub loss_ratio: f64,
     /// Decodable frames per second in the latest interval.
     pub fps: f64,
     /// Largest relative delay in the latest interval, milliseconds.
     pub delay_ms_max: Option<f64>,
-    /// OvenRtcTester's "delay", milliseconds.
-    pub oven_rtc_tester_delay_ms: Option<f64>,
-    /// Packets received over its life.
-    pub packets_original: u64,
     /// Packets lost over its life.
     pub packets_lost: i64,
     /// Bytes on the wire over its life.

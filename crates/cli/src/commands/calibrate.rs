@@ -107,7 +107,7 @@ struct RampResult {
     /// CPU of the generator in that second, microseconds.
     cpu_us: u64,
     rss_bytes: u64,
-    bitrate_bps: f64,
+    received_bps: f64,
     /// Why the ramp ended.
     why: String,
     /// Whether the generator was full.
@@ -130,7 +130,7 @@ fn ramp(handle: &RunHandle, interrupt: &Interrupt, up_to: u32) -> RampResult {
             let process = &live.generator.process;
             reached.viewers = live.crowd.playing;
             (reached.cpu_us, reached.rss_bytes) = (process.cpu_us, process.rss_bytes);
-            reached.bitrate_bps = live.video.bitrate_bps + live.audio.bitrate_bps;
+            reached.received_bps = live.history.back().map_or(0.0, |point| point.received_bps);
         }
         limits.push_back(limit);
         if limits.len() > WINDOW_SECONDS {
@@ -152,8 +152,9 @@ fn limit(live: &LiveSnapshot) -> Option<(bool, String)> {
     if let Some(why) = live.generator.limited.first() {
         return Some((true, why.clone()));
     }
-    let lost = live.video.loss_ratio.max(live.audio.loss_ratio);
-    (lost > STAGE_LOSS_RATIO).then(|| {
+    let lost = [&live.video, &live.audio].map(|tracks| tracks.last.counters.loss_ratio());
+    let is_lossy = lost.into_iter().flatten().any(|ratio| ratio > STAGE_LOSS_RATIO);
+    is_lossy.then(|| {
         (false, "the stage, on the same cores, began to drop before the generator was full".into())
     })
 }
@@ -173,9 +174,9 @@ fn report(command: &args::Calibrate, reached: &RampResult) -> String {
          \x20 costs     {cpu_ms:.2} ms of CPU per viewer-second, {} per viewer\n\
          \x20 predicts  about {at_limit:.0} viewers for each core that it has to itself, at {:.0} % of the core (an extrapolation)\n",
         command.card,
-        bit_rate(reached.bitrate_bps / viewers),
+        bit_rate(reached.received_bps / viewers),
         reached.viewers,
-        bit_rate(reached.bitrate_bps),
+        bit_rate(reached.received_bps),
         reached.why,
         bytes(reached.rss_bytes as f64 / viewers),
         THREAD_CPU_RATIO_MAX * 100.0,
@@ -190,7 +191,8 @@ mod tests {
     fn a_generator_limit_outranks_loss() {
         let mut live = LiveSnapshot::default();
         assert!(limit(&live).is_none());
-        live.video.loss_ratio = 0.05;
+        let counters = &mut live.video.last.counters;
+        (counters.packets_received, counters.packets_lost) = (95, 5);
         assert!(matches!(limit(&live), Some((false, _))));
         live.generator.limited = vec!["thread 0 used 80 % of its core".into()];
         assert!(matches!(limit(&live), Some((true, _))));

@@ -1,18 +1,18 @@
 //! Participants of a chat in the live views: rooms and messages in place of frames.
 
 use throng_engine::LiveSnapshot;
-use throng_engine::live::ChatFigures;
+use throng_engine::live::LiveChat;
+use throng_observation::ChatRow;
 use throng_observation::units::{bit_rate, bytes, duration_ms};
 
-use super::words::{Chart, ms, quantiles, quantiles_ms};
+use super::words::{Chart, last, ms, quantiles, quantiles_ms};
 
 /// Charts of a chat.
-pub(super) fn charts(live: &LiveSnapshot, chat: &ChatFigures) -> [Chart; 4] {
-    let counters = &chat.counters;
-    let received = live.history.back().map_or(0.0, |point| point.bitrate_bps);
+pub(super) fn charts(live: &LiveSnapshot, chat: &ChatRow) -> [Chart; 4] {
+    let (counters, last) = (&chat.counters, last(live));
     [
         (
-            format!("Delivery p95 {}", ms(chat.delivery_ms.map(|delivery| delivery.p95))),
+            format!("Delivery p95 {}", ms(chat.delay_us.quantile_in(0.95, 1e3))),
             |point| point.delivery_ms_p95.unwrap_or(0.0),
             true,
         ),
@@ -29,10 +29,10 @@ pub(super) fn charts(live: &LiveSnapshot, chat: &ChatFigures) -> [Chart; 4] {
         (
             format!(
                 "Received {} in {} protocol messages",
-                bit_rate(received),
+                bit_rate(last.received_bps),
                 counters.stanzas_received
             ),
-            |point| point.bitrate_bps,
+            |point| point.received_bps,
             false,
         ),
     ]
@@ -54,8 +54,9 @@ pub(super) fn joins(live: &LiveSnapshot) -> String {
 }
 
 /// The lines of a summary block.
-pub(super) fn lines(live: &LiveSnapshot, chat: &ChatFigures) -> String {
-    let ChatFigures { members, joined, occupants_max, counters, so_far, .. } = chat;
+pub(super) fn lines(live: &LiveSnapshot, chat: &LiveChat) -> String {
+    let LiveChat { last, so_far } = chat;
+    let ChatRow { members, joined, occupants_max, counters, .. } = last;
     let reconnects = match (so_far.reconnects, so_far.resumes) {
         (0, _) => String::new(),
         (reconnects, 0) => format!(", {reconnects} reconnects"),
@@ -70,8 +71,8 @@ pub(super) fn lines(live: &LiveSnapshot, chat: &ChatFigures) -> String {
         "  chat       {joined} of {members} in the room{others}; joined {}\n             \
          delivery {}, {} due, {} missing; {} received in {} protocol messages ({} presences)\n             \
          so far {} sent, {} due, {} missing, {} twice, {} out of order; {}{reconnects}\n",
-        quantiles(live.joined_ms.as_ref(), duration_ms),
-        quantiles(chat.delivery_ms.as_ref(), duration_ms),
+        quantiles(live.joined_ms, duration_ms),
+        quantiles(last.delay_us.quantiles(1e3), duration_ms),
         counters.messages_due,
         counters.messages_missing,
         bytes(counters.bytes_received as f64),

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use throng_engine::LiveSnapshot;
-use throng_engine::live::{KindFigures, RunState};
+use throng_engine::live::{LiveTracks, RunState, Spread};
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::untrusted;
 
@@ -67,7 +67,7 @@ fn block(
             Who::Chatters => "chatters  ",
         },
         crowd.intended,
-        crowd.planned,
+        live.planned,
         crowd.connected,
         crowd.failed,
         crowd.left,
@@ -80,12 +80,12 @@ fn block(
     if who != Who::Chatters {
         text += &format!(
             "  join       to connected {}, to first frame {}\n",
-            quantiles(live.connect_ms.as_ref(), duration_ms),
-            quantiles(live.first_frame_ms.as_ref(), duration_ms)
+            quantiles(live.connect_ms, duration_ms),
+            quantiles(live.first_frame_ms, duration_ms)
         );
     }
     for (name, kind) in [("video", &live.video), ("audio", &live.audio)] {
-        if kind.tracks > 0 && live.playback.is_none() {
+        if kind.last.tracks > 0 && live.playback.is_none() {
             text += &kind_lines(name, kind, second, crowd.started);
         }
     }
@@ -95,8 +95,8 @@ fn block(
     if let Some(chat) = &live.chat {
         text += &chat::lines(live, chat);
     }
-    if let Some(bps) = &live.client_bps {
-        text += &format!("  clients'   bit rate {}\n", spread(Some(bps), bit_rate));
+    if live.client_bps.is_some() {
+        text += &format!("  clients'   bit rate {}\n", spread(live.client_bps, bit_rate));
     }
     for server in servers {
         let name = if servers.len() > 1 { format!("{}: ", server.name) } else { String::new() };
@@ -122,19 +122,18 @@ fn block(
     text
 }
 
-fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> String {
+fn kind_lines(name: &str, kind: &LiveTracks, second: i64, clients: u32) -> String {
+    let last = &kind.last;
     let mut text = format!(
         "  {name:<9}  {} over {} tracks, loss {}, delay {}, jitter {}\n",
-        bit_rate(kind.bitrate_bps),
-        kind.tracks,
-        percent(kind.loss_ratio),
-        quantiles(kind.relative_delay_ms.as_ref(), duration_ms),
-        quantiles(kind.jitter_ms.as_ref(), duration_ms),
+        bit_rate(last.counters.wire_bytes as f64 * 8.0),
+        last.tracks,
+        last.counters.loss_ratio().map_or_else(|| "–".into(), percent),
+        quantiles(last.relative_delay_us.quantiles(1e3), duration_ms),
+        quantiles(last.jitter_us.quantiles(1e3), duration_ms),
     );
-    text += &format!(
-        "             delay {}\n",
-        spread(kind.relative_delay_spread_ms.as_ref(), duration_ms)
-    );
+    let delay = spread(Spread::of(&last.relative_delay_us, 1e3), duration_ms);
+    text += &format!("             delay {delay}\n");
     let (so_far, seconds) = (&kind.so_far, (second + 1).max(1) as f64);
     text += &format!(
         "             so far {} ({} a second), {} packets ({:.0} a second), {} lost\n",
@@ -151,31 +150,31 @@ fn kind_lines(name: &str, kind: &KindFigures, second: i64, clients: u32) -> Stri
         so_far.packets_original as f64 / each,
         lost / each,
     );
-    if let Some(basis) = kind.absolute_delay_basis {
-        let one_way = kind.absolute_delay_ms.as_ref();
+    if let Some(basis) = last.absolute_delay.basis() {
+        let one_way = last.absolute_delay.quantiles(1e3);
         let delay =
             one_way.map_or_else(|| "below zero".into(), |q| quantiles(Some(q), duration_ms));
         text += &format!("             one-way delay {delay}, by {}\n", basis.text());
-        if let Some(disagreement) = kind.clock_disagreement {
+        if let Some(disagreement) = last.absolute_delay.disagreement() {
             text += &format!("             clocks: {}\n", disagreement.text(basis));
         }
     }
-    if let (Some(fps), "video") = (&kind.fps, name) {
-        let source =
-            kind.source_fps.map(|f| format!(" of the source's {f:.1}")).unwrap_or_default();
-        let all = spread(kind.fps_spread.as_ref(), |fps| format!("{fps:.1}"));
-        text +=
-            &format!("             fps {:.1}{source} ({all}), {} freezes\n", fps.p50, kind.freezes);
+    if let (Some(fps), "video") = (last.fps_milli.quantile_in(0.5, 1e3), name) {
+        let source = last.source_fps.mean();
+        let source = source.map(|f| format!(" of the source's {f:.1}")).unwrap_or_default();
+        let all = spread(Spread::of(&last.fps_milli, 1e3), |fps| format!("{fps:.1}"));
+        let freezes = last.counters.freeze_count;
+        text += &format!("             fps {fps:.1}{source} ({all}), {freezes} freezes\n");
     }
     if so_far.key_frames > 0 {
         let gop = so_far.frames_decodable as f64 / so_far.key_frames as f64;
         text += &format!("             gop avg {gop:.1} frames\n");
     }
-    if let Some(delay) = &kind.oven_rtc_tester_delay_ms {
+    if let Some(drift_ms) = last.oven_rtc_tester_delay_us.quantile_in(0.5, 1e3) {
         text += &format!(
             "             drift since the first packet (what OvenRtcTester calls delay): median {}, {}\n",
-            duration_ms(delay.p50),
-            spread(kind.oven_rtc_tester_delay_spread_ms.as_ref(), duration_ms),
+            duration_ms(drift_ms),
+            spread(Spread::of(&last.oven_rtc_tester_delay_us, 1e3), duration_ms),
         );
     }
     text

@@ -1,5 +1,8 @@
-use throng_engine::live::{PlaybackFigures, Spread};
-use throng_observation::{Distribution, TrackCounters};
+use throng_engine::live::{LiveChat, LivePlayers};
+use throng_observation::run::SeriesRow;
+use throng_observation::{
+    CaptureBasis, ChatCounters, ChatRow, Distribution, PlaybackRow, TrackCounters,
+};
 
 use super::*;
 
@@ -24,11 +27,12 @@ fn a_block_comes_once_for_every_interval() {
 
 #[test]
 fn a_one_way_delay_says_by_what_and_whether_the_clocks_agree() {
-    use throng_observation::{CaptureBasis, ClockDisagreement};
     let mut live = at(0);
-    live.video.tracks = 1;
-    live.video.absolute_delay_basis = Some(CaptureBasis::SenderReport);
-    live.video.clock_disagreement = Some(ClockDisagreement { ratio: 0.6, ahead_ms_p95: Some(0.4) });
+    live.video.last.tracks = 1;
+    let delay = &mut live.video.last.absolute_delay;
+    for delay_us in [-400, -400, -400, 1_000, 1_000] {
+        delay.record(CaptureBasis::SenderReport, delay_us);
+    }
     let text = block(&live, &[], 0, Who::Viewers, &mut 0);
     assert!(
         text.contains("one-way delay below zero, by RTCP SR (the server's own clock"),
@@ -41,16 +45,13 @@ fn a_one_way_delay_says_by_what_and_whether_the_clocks_agree() {
 
 #[test]
 fn every_figure_of_oven_rtc_testers_summary_is_there() {
-    let of = |samples: [u64; 3], scale: f64| {
+    let of = |samples: [u64; 3]| {
         let mut all = Distribution::new();
         samples.into_iter().for_each(|sample| all.record(sample));
-        (all.quantiles(scale), Spread::of(&all, scale))
+        all
     };
     let mut live = at(59);
     (live.crowd.started, live.crowd.ice) = (4, [1, 2, 3, 4, 5, 6]);
-    let (fps, fps_spread) = of([20, 30, 40], 1.0);
-    let (relative_delay_ms, relative_delay_spread_ms) = of([100, 200, 240], 10.0);
-    let (oven_rtc_tester_delay_ms, oven_rtc_tester_delay_spread_ms) = of([10, 20, 30], 1.0);
     let so_far = TrackCounters {
         wire_bytes: 4_000_000,
         packets_original: 4000,
@@ -59,18 +60,21 @@ fn every_figure_of_oven_rtc_testers_summary_is_there() {
         key_frames: 40,
         ..TrackCounters::default()
     };
-    live.video = KindFigures {
+    // Values are exact to a hundredth.
+    let last = SeriesRow {
         tracks: 4,
-        so_far,
-        fps,
-        fps_spread,
-        relative_delay_ms,
-        relative_delay_spread_ms,
-        oven_rtc_tester_delay_ms,
-        oven_rtc_tester_delay_spread_ms,
-        ..KindFigures::default()
+        relative_delay_us: of([10_100, 20_000, 24_000]),
+        ..SeriesRow::default()
     };
-    live.audio = KindFigures { tracks: 4, relative_delay_spread_ms, ..KindFigures::default() };
+    live.audio.last = last.clone();
+    live.video = LiveTracks {
+        last: SeriesRow {
+            fps_milli: of([20_000, 30_000, 40_000]),
+            oven_rtc_tester_delay_us: of([10_100, 20_000, 30_000]),
+            ..last
+        },
+        so_far,
+    };
     live.client_bps = Some(Spread { mean: 1e6, min: 9e5, max: 1.1e6 });
     let text = block(&live, &[], 59, Who::Viewers, &mut 0);
     for figure in [
@@ -79,7 +83,7 @@ fn every_figure_of_oven_rtc_testers_summary_is_there() {
         "gop avg 30.0 frames",
         "delay avg 18 ms max 24 ms min 10 ms",
         "drift since the first packet (what OvenRtcTester calls delay): median 20 ms, avg 20 ms max 30 ms min 10 ms",
-        "fps 30.0 (avg 30.0 max 40.0 min 20.0)",
+        "fps 30.1 (avg 30.0 max 40.2 min 20.0)",
         "bit rate avg 1.00 Mbit/s max 1.10 Mbit/s min 900 kbit/s",
         "so far 4.00 MB",
         "4000 packets",
@@ -94,17 +98,13 @@ fn every_figure_of_oven_rtc_testers_summary_is_there() {
 #[test]
 fn players_show_stalls_and_buffers_and_no_loss() {
     let mut buffer = Distribution::new();
-    [4_000, 9_000, 12_000].into_iter().for_each(|ms| buffer.record(ms));
+    [4_000, 9_000, 12_000].into_iter().for_each(|ms| buffer.record(ms * 1_000));
     let mut live = at(9);
-    live.video.tracks = 3;
-    live.playback = Some(PlaybackFigures {
-        players: 3,
-        stalled: 1,
-        buffer_ms: buffer.quantiles(1.0),
-        buffer_ms_min: Some(4_000.0),
-        delivery_ratio_min: Some(0.5),
-        ..PlaybackFigures::default()
-    });
+    live.video.last.tracks = 3;
+    let mut last =
+        PlaybackRow { players: 3, stalled: 1, buffer_us: buffer, ..PlaybackRow::default() };
+    last.shortfall_ppm.record(499_000);
+    live.playback = Some(LivePlayers { last, ..LivePlayers::default() });
     let text = block(&live, &[], 9, Who::Viewers, &mut 0);
     for figure in
         ["to 3 players, 1 stalled, 0 starting", "lowest 4.00 s", "at least 50.0 % of the bit rate"]
@@ -118,22 +118,23 @@ fn players_show_stalls_and_buffers_and_no_loss() {
 
 #[test]
 fn a_chat_has_rooms_and_messages_and_neither_ice_nor_frames() {
-    use throng_engine::live::ChatFigures;
-    use throng_observation::{ChatCounters, Quantiles};
     let mut live = at(9);
-    let quantiles = Quantiles { count: 9, p50: 20.0, p95: 197.0, p99: 198.0, max: 199.0 };
+    let mut delay_us = Distribution::new();
+    for (ms, count) in [(20, 90), (196, 5), (197, 4), (198, 1)] {
+        delay_us.record_many(ms * 1_000, count);
+    }
     let counters =
         ChatCounters { messages_due: 40, messages_missing: 1, ..ChatCounters::default() };
     let so_far = ChatCounters { messages_sent: 7, reconnects: 3, resumes: 2, ..counters };
-    let delivery_ms = Some(quantiles);
-    live.chat = Some(ChatFigures {
+    let last = ChatRow {
         members: 9,
         joined: 8,
         occupants_max: 10,
-        delivery_ms,
+        delay_us,
         counters,
-        so_far,
-    });
+        ..ChatRow::default()
+    };
+    live.chat = Some(LiveChat { last, so_far });
     let text = block(&live, &[], 9, Who::Chatters, &mut 0);
     for figure in [
         "8 of 9 in the room, with up to 10 others",
@@ -163,7 +164,7 @@ fn a_watched_server_has_its_line() {
 #[test]
 fn publishers_are_called_so_and_play_nothing() {
     let mut live = at(0);
-    (live.crowd.intended, live.crowd.planned, live.crowd.connected) = (3, 3, 2);
+    (live.crowd.intended, live.planned, live.crowd.connected) = (3, 3, 2);
     let text = block(&live, &[], 0, Who::Publishers, &mut 0);
     assert!(
         text.contains("  publishers 3 of 3 intended, 2 connected, 0 failed, 0 left\n"),

@@ -5,10 +5,11 @@ use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
 use ratatui::widgets::{Paragraph, Row, Table};
 use throng_engine::LiveSnapshot;
-use throng_engine::live::{ParticipantFigures, PlaybackFigures, PlayerFigures};
+use throng_engine::live::{LivePlayers, ParticipantFigures, PlayerFigures};
+use throng_observation::PlaybackRow;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
-use super::words::{Chart, fps, ms, quantiles, quantiles_ms};
+use super::words::{Chart, fps, last, ms, quantiles, quantiles_ms};
 use crate::console::{QUIET, titled};
 
 /// The time until playback began; empty where nobody is a player.
@@ -20,14 +21,15 @@ pub(super) fn startup(live: &LiveSnapshot) -> String {
 }
 
 /// Charts of players: stalls and buffers in place of loss and delay.
-pub(super) fn charts(live: &LiveSnapshot, playback: &PlaybackFigures) -> [Chart; 4] {
-    let PlaybackFigures { players, stalled, starting, .. } = playback;
+pub(super) fn charts(live: &LiveSnapshot, row: &PlaybackRow) -> [Chart; 4] {
+    let PlaybackRow { players, stalled, starting, buffer_us, .. } = row;
+    let last = last(live);
     [
         (
             format!(
                 "Lowest buffer {}, median {}",
-                ms(playback.buffer_ms_min),
-                ms(playback.buffer_ms.as_ref().map(|q| q.p50))
+                ms(buffer_us.quantile_in(0.0, 1e3)),
+                ms(buffer_us.quantile_in(0.5, 1e3))
             ),
             |p| p.buffer_ms_min.unwrap_or(0.0),
             false,
@@ -37,8 +39,8 @@ pub(super) fn charts(live: &LiveSnapshot, playback: &PlaybackFigures) -> [Chart;
             |p| p.stalled_ratio.unwrap_or(0.0),
             true,
         ),
-        (format!("fps, median {}", fps(&live.video)), |p| p.fps_p50.unwrap_or(0.0), false),
-        (format!("Received {}", bit_rate(playback.media_bps)), |p| p.bitrate_bps, false),
+        (format!("fps, median {}", fps(&live.video.last)), |p| p.fps_p50.unwrap_or(0.0), false),
+        (format!("Received {}", bit_rate(last.received_bps)), |p| p.received_bps, false),
     ]
 }
 
@@ -82,24 +84,25 @@ pub(super) fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot)
 }
 
 /// The lines of a summary block.
-pub(super) fn lines(live: &LiveSnapshot, playback: &PlaybackFigures) -> String {
-    let PlaybackFigures { players, stalled, starting, so_far, .. } = playback;
-    let delivery = playback.delivery_ratio_min.map_or_else(|| "–".into(), percent);
-    let latency = playback.latency_ms.as_ref();
+pub(super) fn lines(live: &LiveSnapshot, playback: &LivePlayers) -> String {
+    let LivePlayers { last, so_far } = playback;
+    let PlaybackRow { players, stalled, starting, buffer_us, .. } = last;
+    let delivery = last.delivery_ratio(0.0).map_or_else(|| "–".into(), percent);
+    let latency = last.latency_us_by(live.latency_vote.basis()).quantiles(1e3);
     let latency = latency.map_or_else(String::new, |latency| {
         format!("; behind live {}", quantiles(Some(latency), duration_ms))
     });
-    let fps =
-        live.video.fps.as_ref().map_or_else(String::new, |fps| format!(", fps {:.1}", fps.p50));
+    let fps = live.video.last.fps_milli.quantile_in(0.5, 1e3);
+    let fps = fps.map_or_else(String::new, |fps| format!(", fps {fps:.1}"));
     format!(
         "  playback   {} of media to {players} players, {stalled} stalled, {starting} starting{fps}\n             \
          startup {}\n             \
          buffer {}, lowest {}; delivery at least {delivery} of the bit rate{latency}\n             \
          so far {} stalls, {} of the time; {} in {} requests ({} failed) on {} connections\n",
-        bit_rate(playback.media_bps),
-        quantiles(live.startup_ms.as_ref(), duration_ms),
-        quantiles(playback.buffer_ms.as_ref(), duration_ms),
-        playback.buffer_ms_min.map_or_else(|| "–".into(), duration_ms),
+        bit_rate(last.counters.media_bytes as f64 * 8.0),
+        quantiles(live.startup_ms, duration_ms),
+        quantiles(buffer_us.quantiles(1e3), duration_ms),
+        ms(buffer_us.quantile_in(0.0, 1e3)),
         so_far.stall_count,
         so_far.stall_ratio().map_or_else(|| "–".into(), percent),
         bytes((so_far.media_bytes + so_far.other_bytes) as f64),

@@ -30,7 +30,7 @@ impl MergedLive {
     pub fn new(planned: u32, ends_at: RunTime) -> Self {
         let mut live = Self::default();
         live.snapshot.ends_at = ends_at;
-        live.snapshot.crowd.planned = planned;
+        live.snapshot.planned = planned;
         live
     }
 
@@ -42,7 +42,7 @@ impl MergedLive {
 
     /// A participant was added to the plan.
     pub fn added(&mut self) {
-        self.snapshot.crowd.planned = self.snapshot.crowd.planned.saturating_add(1);
+        self.snapshot.planned = self.snapshot.planned.saturating_add(1);
     }
 
     /// The state of the run.
@@ -175,10 +175,7 @@ mod tests {
         }
         live.take(&Row::SecondClosed(SecondClosed::default()));
         let snapshot = live.snapshot();
-        assert_eq!(
-            (snapshot.second, snapshot.crowd.planned, snapshot.crowd.connected),
-            (Some(0), 10, 7)
-        );
+        assert_eq!((snapshot.second, snapshot.planned, snapshot.crowd.connected), (Some(0), 10, 7));
         assert_eq!(snapshot.first_frame_ms.map(|ms| ms.count), Some(1));
         assert_eq!(snapshot.failures.values().sum::<u32>(), 1);
         let generator = &snapshot.generator;

@@ -102,7 +102,7 @@ impl Collector {
         let participants = Participants::new(Arc::clone(&config.plan), config.cohorts);
         let seconds = Seconds::new(config.cohorts);
         let mut snapshot = LiveSnapshot { ends_at: config.ends_at, ..LiveSnapshot::default() };
-        snapshot.crowd.planned = u32::try_from(participants.planned()).unwrap_or(u32::MAX);
+        snapshot.planned = u32::try_from(participants.planned()).unwrap_or(u32::MAX);
         let (joins, load) = (JoinFailureGuard::new(config.guards), LoadGuard::new(config.guards));
         Self {
             config,
@@ -188,7 +188,7 @@ impl Collector {
             match command {
                 CrowdCommand::Add(id, join) => {
                     self.participants.added(id, &join);
-                    self.snapshot.crowd.planned = self.snapshot.crowd.planned.saturating_add(1);
+                    self.snapshot.planned = self.snapshot.planned.saturating_add(1);
                 }
                 CrowdCommand::Remove(id) => {
                     let now = self.now();

@@ -328,7 +328,7 @@ fn the_rows_of_players_have_their_sums_and_their_lives() {
     assert_eq!(crowd[1], (1, 2), "they play from their buffers, and nothing arrives");
     let live = run.collector.config.live.lock().unwrap().clone();
     let playback = live.playback.expect("players");
-    assert_eq!((playback.players, playback.so_far.stall_count), (0, 1), "they have left");
+    assert_eq!((playback.last.players, playback.so_far.stall_count), (0, 1), "they have left");
     assert!(live.startup_ms.is_some_and(|startup| startup.count == 2));
 }
 

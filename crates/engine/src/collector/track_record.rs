@@ -113,20 +113,12 @@ impl Track {
     }
 
     pub(super) fn figures(&self) -> TrackFigures {
-        let seconds = (self.last.active_us as f64 / 1e6).max(1e-3);
         TrackFigures {
             kind: self.kind,
             codec: self.codec,
-            bitrate_bps: if self.last.active_us > 0 {
-                self.last.wire_bytes as f64 * 8.0 / seconds
-            } else {
-                0.0
-            },
             loss_ratio: loss_ratio(&self.last),
             fps: self.last.fps(self.last_frames_due_us).unwrap_or(0.0),
             delay_ms_max: self.last_delay_us_max.map(|us| f64::from(us) / 1e3),
-            oven_rtc_tester_delay_ms: self.oven_rtc_tester_delay_us.map(|us| f64::from(us) / 1e3),
-            packets_original: self.counters.packets_original,
             packets_lost: self.counters.packets_lost,
             wire_bytes: self.counters.wire_bytes,
         }

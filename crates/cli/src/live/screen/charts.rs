@@ -5,23 +5,26 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Style};
 use ratatui::widgets::Sparkline;
 use throng_engine::LiveSnapshot;
-use throng_engine::live::{ChatFigures, KindFigures};
+use throng_observation::ChatRow;
+use throng_observation::run::SeriesRow;
 use throng_observation::units::{bit_rate, percent};
 
-use super::super::words::{Chart, fps, ms};
+use super::super::words::{Chart, fps, last, ms};
 use super::super::{Who, chat, players};
 use crate::console::{GOOD, titled};
 
 pub(super) fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, who: Who) {
     let rows =
         Layout::vertical([Constraint::Percentage(50), Constraint::Percentage(50)]).split(area);
-    let kind = if live.video.tracks > 0 { &live.video } else { &live.audio };
+    let (video, audio) = (&live.video.last, &live.audio.last);
+    let tracks = if video.tracks > 0 { video } else { audio };
     let charts = match (&live.playback, who) {
         (_, Who::Chatters) => {
-            chat::charts(live, live.chat.as_ref().unwrap_or(&ChatFigures::default()))
+            let nobody = ChatRow::default();
+            chat::charts(live, live.chat.as_ref().map_or(&nobody, |chat| &chat.last))
         }
-        (Some(playback), _) => players::charts(live, playback),
-        (None, _) => packet_charts(live, kind),
+        (Some(playback), _) => players::charts(live, &playback.last),
+        (None, _) => packet_charts(live, tracks),
     };
     for (row, pair) in rows.iter().zip(charts.chunks(2)) {
         let cells = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)])
@@ -38,26 +41,29 @@ pub(super) fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot
     }
 }
 
-fn packet_charts(live: &LiveSnapshot, kind: &KindFigures) -> [Chart; 4] {
+fn packet_charts(live: &LiveSnapshot, tracks: &SeriesRow) -> [Chart; 4] {
+    let last = last(live);
     [
         (
-            format!("Delay p95 {}{}", ms(kind.relative_delay_ms.map(|q| q.p95)), one_way(kind)),
+            format!(
+                "Delay p95 {}{}",
+                ms(tracks.relative_delay_us.quantile_in(0.95, 1e3)),
+                one_way(tracks)
+            ),
             |p| p.delay_ms_p95.unwrap_or(0.0),
             true,
         ),
-        (format!("Loss {}", percent(kind.loss_ratio)), |p| p.loss_ratio, true),
-        (format!("fps, median {}", fps(kind)), |p| p.fps_p50.unwrap_or(0.0), false),
-        (
-            format!("Received {}", bit_rate(live.video.bitrate_bps + live.audio.bitrate_bps)),
-            |p| p.bitrate_bps,
-            false,
-        ),
+        (format!("Loss {}", percent(last.loss_ratio)), |p| p.loss_ratio, true),
+        (format!("fps, median {}", fps(tracks)), |p| p.fps_p50.unwrap_or(0.0), false),
+        (format!("Received {}", bit_rate(last.received_bps)), |p| p.received_bps, false),
     ]
 }
 
 /// The one-way delay, where capture times are known.
-fn one_way(kind: &KindFigures) -> String {
-    kind.absolute_delay_ms
+fn one_way(tracks: &SeriesRow) -> String {
+    tracks
+        .absolute_delay
+        .quantiles(1e3)
         .map_or_else(String::new, |q| format!(", one-way p95 {}", ms(Some(q.p95))))
 }
 

@@ -18,12 +18,12 @@ pub(super) fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot,
         Who::Viewers => format!("playing {:>4}  ", crowd.playing),
         Who::Publishers => String::new(),
         Who::Chatters => {
-            format!("in the room {:>4}  ", live.chat.as_ref().map_or(0, |chat| chat.joined))
+            format!("in the room {:>4}  ", live.chat.as_ref().map_or(0, |chat| chat.last.joined))
         }
     };
     let lines = vec![
         Line::from(vec![
-            Span::raw(format!("intended {:>4} of {:<4}  ", crowd.intended, crowd.planned)),
+            Span::raw(format!("intended {:>4} of {:<4}  ", crowd.intended, live.planned)),
             Span::styled(format!("connected {:>4}  ", crowd.connected), Style::new().fg(ACCENT)),
             Span::styled(playing, Style::new().fg(GOOD)),
             figure_if(crowd.failed > 0, format!("failed {:>4}  ", crowd.failed)),

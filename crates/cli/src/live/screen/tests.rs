@@ -1,10 +1,13 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use throng_engine::live::{
-    ChatFigures, ParticipantFigures, PlaybackFigures, PlayerFigures, TrackFigures,
+    HistoryPoint, LiveChat, LivePlayers, ParticipantFigures, PlayerFigures, TrackFigures,
 };
 use throng_observation::run::ParticipantId;
-use throng_observation::{Codec, IceState, MediaKind, Quantiles, RunTime};
+use throng_observation::{
+    CaptureBasis, ChatCounters, ChatRow, Codec, IceState, MediaKind, PlaybackRow, Quantiles,
+    RunTime,
+};
 use throng_report::ObjectiveResult;
 
 use super::*;
@@ -66,12 +69,9 @@ fn only_tracks_with_trouble_are_among_the_worst() {
     let healthy = TrackFigures {
         kind: MediaKind::Audio,
         codec: Codec::Opus,
-        bitrate_bps: 48e3,
         loss_ratio: 0.0,
         fps: 0.0,
         delay_ms_max: Some(4.0),
-        oven_rtc_tester_delay_ms: None,
-        packets_original: 50,
         packets_lost: 0,
         wire_bytes: 6_000,
     };
@@ -99,11 +99,12 @@ fn only_tracks_with_trouble_are_among_the_worst() {
 #[test]
 fn objectives_and_one_way_delay_are_shown_on_the_smallest_usual_terminal() {
     let mut live = LiveSnapshot::default();
-    live.video.tracks = 1;
-    let quantiles = Quantiles { count: 9, p50: 20.0, p95: 197.0, p99: 198.0, max: 199.0 };
-    live.video.absolute_delay_ms = Some(quantiles);
+    live.video.last.tracks = 1;
+    live.video.last.absolute_delay.record(CaptureBasis::Mark, 196_000);
+    live.history.push_back(HistoryPoint { loss_ratio: 0.05, ..HistoryPoint::default() });
     let screen = drawn(&live, 80, 24);
     for text in [
+        "Loss 5.00 %",
         "MISSED  video.loss < 1%",
         "7.83 %",
         "met     connect p99 < 3s",
@@ -131,13 +132,17 @@ fn players_have_stalls_and_buffers_in_place_of_loss_and_delay() {
         tracks: Vec::new(),
         player: Some(player),
     };
+    let last = PlaybackRow { players: 9, stalled: 2, ..PlaybackRow::default() };
     let live = |player| LiveSnapshot {
-        playback: Some(PlaybackFigures { players: 9, stalled: 2, ..PlaybackFigures::default() }),
+        playback: Some(LivePlayers { last: last.clone(), ..LivePlayers::default() }),
+        history: [HistoryPoint { received_bps: 3e6, ..HistoryPoint::default() }].into(),
         worst: vec![worst(player)],
         ..LiveSnapshot::default()
     };
     let screen = drawn(&live(player), 110, 40);
-    for text in ["Stalled 2 of 9", "Lowest buffer", "stalled", "700 ms", "50.0 %"] {
+    for text in
+        ["Stalled 2 of 9", "Lowest buffer", "stalled", "700 ms", "50.0 %", "Received 3.00 Mbit/s"]
+    {
         assert!(screen.contains(text), "{text} is not on\n{screen}");
     }
     for text in ["Loss", "Delay", "ICE  new", "delay max"] {
@@ -149,14 +154,14 @@ fn players_have_stalls_and_buffers_in_place_of_loss_and_delay() {
 
 #[test]
 fn a_chat_has_rooms_and_messages_in_place_of_ice_and_frames() {
-    use throng_observation::ChatCounters;
     let counters =
         ChatCounters { messages_due: 40, messages_missing: 3, ..ChatCounters::default() };
     let so_far = ChatCounters { messages_sent: 7, ..counters };
-    let delivery_ms = Some(Quantiles { count: 9, p50: 20.0, p95: 197.0, p99: 198.0, max: 199.0 });
-    let chat =
-        ChatFigures { members: 9, joined: 8, occupants_max: 10, delivery_ms, counters, so_far };
-    let live = LiveSnapshot { chat: Some(chat), joined_ms: delivery_ms, ..LiveSnapshot::default() };
+    let joined_ms = Some(Quantiles { count: 9, p50: 20.0, p95: 197.0, p99: 198.0, max: 199.0 });
+    let mut last = ChatRow { members: 9, joined: 8, counters, ..ChatRow::default() };
+    last.delay_us.record(196_000);
+    let chat = Some(LiveChat { last, so_far });
+    let live = LiveSnapshot { chat, joined_ms, ..LiveSnapshot::default() };
     for (width, height) in [(110, 40), (80, 24)] {
         let screen = drawn_for(Who::Chatters, &live, &[], width, height);
         for text in [

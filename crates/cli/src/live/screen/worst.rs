@@ -17,7 +17,8 @@ pub(super) fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot)
     if live.playback.is_some() {
         return players::draw_worst(frame, area, live);
     }
-    let is_shown = |track: &&TrackFigures| is_troubled(track, live.video.source_fps);
+    let source_fps = live.video.last.source_fps.mean();
+    let is_shown = |track: &&TrackFigures| is_troubled(track, source_fps);
     let title = titled("Worst in the last second");
     if !live.worst.iter().any(|participant| participant.tracks.iter().any(|track| is_shown(&track)))
     {
