@@ -165,6 +165,19 @@ impl Cohorts<'_> {
     }
 }
 
+/// The value that a share `quantile` of participants does not exceed; `None` without values.
+pub(crate) fn ranked(values: impl Iterator<Item = f64>, quantile: f64) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    at_rank(&values, quantile)
+}
+
+/// The same of values that ascend.
+pub(crate) fn at_rank(ascending: &[f64], quantile: f64) -> Option<f64> {
+    let rank = (quantile * ascending.len() as f64).ceil() as usize;
+    ascending.get(rank.max(1) - 1).copied()
+}
+
 /// How long the run lasted: as its ending says, or else to the last second that was written.
 pub(crate) fn duration_s(run: &RunData) -> f64 {
     let written = || {

@@ -4,7 +4,7 @@ use throng_observation::run::SeriesRow;
 use throng_observation::{MediaKind, TrackCounters};
 use throng_scenario::{Metric, Objective, ObjectiveOutcome, Statistic, Threshold};
 
-use crate::figures::Figures;
+use crate::figures::{Figures, ranked};
 use crate::summary::ObjectiveResult;
 
 /// Judges one objective.
@@ -103,21 +103,14 @@ fn freeze_quantile(figures: &Figures<'_>, quantile: f64) -> Option<f64> {
             by_participant.entry(track.participant).or_default();
         *sum += track.counters;
     }
-    let mut ratios: Vec<f64> = figures
-        .receivers
-        .iter()
-        .filter_map(|row| {
-            let of_tracks =
-                by_participant.get(&row.participant).and_then(TrackCounters::freeze_ratio);
-            match of_tracks.or_else(|| figures.aggregated.freeze_ratio(row.participant)) {
-                None if row.failure().is_some() => Some(1.0),
-                ratio => ratio,
-            }
-        })
-        .collect();
-    ratios.sort_by(f64::total_cmp);
-    let rank = (quantile * ratios.len() as f64).ceil() as usize;
-    ratios.get(rank.max(1) - 1).copied()
+    let ratios = figures.receivers.iter().filter_map(|row| {
+        let of_tracks = by_participant.get(&row.participant).and_then(TrackCounters::freeze_ratio);
+        match of_tracks.or_else(|| figures.aggregated.freeze_ratio(row.participant)) {
+            None if row.failure().is_some() => Some(1.0),
+            ratio => ratio,
+        }
+    });
+    ranked(ratios, quantile)
 }
 
 fn measured_text(measured: Option<f64>, threshold: Threshold) -> String {

@@ -7,6 +7,7 @@ use throng_observation::run::RunData;
 use throng_observation::units::bit_rate;
 
 use super::{Cell, Flow, Matrix, Member};
+use crate::figures::at_rank;
 
 /// The number of worst streams in the list.
 const WORST: usize = 20;
@@ -179,21 +180,15 @@ fn media<'a>(matrix: &Matrix<'a>, kind: MediaKind) -> ConferenceMedia {
         planned_playing: matrix.knows_plan.then_some(planned_playing),
         playing_ratio: (of > 0).then(|| plays as f64 / of as f64),
         received: cells.iter().filter(|cell| cell.plays()).count() as u64,
-        first_frame_ms_p50: quantile(&first_frame, 0.5),
-        first_frame_ms_p95: quantile(&first_frame, 0.95),
+        first_frame_ms_p50: at_rank(&first_frame, 0.5),
+        first_frame_ms_p95: at_rank(&first_frame, 0.95),
         first_frame_ms_max: first_frame.last().copied(),
-        loss_ratio_p95: quantile(&loss, 0.95),
+        loss_ratio_p95: at_rank(&loss, 0.95),
         loss_ratio_max: loss.last().copied(),
-        delay_ms_p95: quantile(&delay, 0.95),
+        delay_ms_p95: at_rank(&delay, 0.95),
         delay_ms_max: delay.last().copied(),
         frozen: cells.iter().filter(|cell| cell.freeze_count() > 0).count() as u64,
     }
-}
-
-/// The value that the share `q` of them does not exceed.
-fn quantile(sorted: &[f64], q: f64) -> Option<f64> {
-    let rank = (q * sorted.len() as f64).ceil() as usize;
-    sorted.get(rank.max(1) - 1).copied()
 }
 
 fn flow(flow: &Flow, line_rate_bps: Option<f64>) -> FlowSummary {

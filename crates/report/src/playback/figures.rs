@@ -8,6 +8,7 @@ use throng_observation::{HttpRequestTotals, PlaybackRow, Players, SecondRow as _
 
 use super::latency::Latencies;
 use super::{LoadedPage, Peers, Playback, ResponsesByVersion};
+use crate::figures::ranked;
 use crate::requests;
 use crate::survival::TimeTo;
 
@@ -137,12 +138,4 @@ impl<'a> PlaybackFigures<'a> {
     pub(crate) fn latency_ms(&self, quantile: f64) -> Option<f64> {
         self.latency.of(&self.window).quantile_in(quantile, 1e3)
     }
-}
-
-/// The value of that rank; `None` without values.
-fn ranked(values: impl Iterator<Item = f64>, quantile: f64) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    let rank = (quantile * values.len() as f64).ceil() as usize;
-    values.get(rank.max(1) - 1).copied()
 }
