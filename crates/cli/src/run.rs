@@ -8,7 +8,7 @@ use throng_scenario::Scenario;
 
 use crate::args::Common;
 use crate::console::{CliError, Exit, Interrupt, say};
-use crate::kept::Asked;
+use crate::kept::KeptCommand;
 use crate::live::{self, Display, State};
 use crate::rolling_objectives::RollingObjectives;
 use crate::session::{self, Joins, Prepared, Session};
@@ -22,7 +22,11 @@ const JUDGE_EVERY: Duration = Duration::from_secs(2);
 
 /// Plays `scenario` and reports; the exit code says how it ended. `asked` is kept, so that it can
 /// be done again.
-pub(crate) fn run(scenario: &Scenario, common: &Common, asked: Asked) -> Result<Exit, CliError> {
+pub(crate) fn run(
+    scenario: &Scenario,
+    common: &Common,
+    asked: KeptCommand,
+) -> Result<Exit, CliError> {
     throng_engine::share_one_arena();
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let plan = scenario.plan();

@@ -223,13 +223,13 @@ impl<'a> Reader<'a> {
                 Some(stream)
             }
             Err(error) => {
-                self.complain(number, &error);
+                self.note_error(number, &error);
                 None
             }
         }
     }
 
-    fn complain(&mut self, number: u32, error: &DecodeError) {
+    fn note_error(&mut self, number: u32, error: &DecodeError) {
         if self.tapped.complaints.len() < 16 {
             let complaint =
                 format!("participant {}, track {}: {error}", number >> 12, number & 0xfff);
@@ -271,7 +271,7 @@ impl<'a> Reader<'a> {
                 failed.push((*number, error));
             }
         }
-        failed.iter().for_each(|(number, error)| self.complain(*number, error));
+        failed.iter().for_each(|(number, error)| self.note_error(*number, error));
         self.take_rows();
         self.tapped
     }

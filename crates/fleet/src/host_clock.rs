@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use crate::disciplined::ClockWord;
-use crate::steady::SteadyClock;
+use crate::steady_clock::SteadyClock;
 
 /// The word of this host, shared with whoever asks its time service. Without one nothing is said.
 #[derive(Clone, Debug, Default)]

@@ -19,8 +19,8 @@ pub mod clock;
 pub mod disciplined;
 mod host_clock;
 pub use host_clock::HostClock;
-mod steady;
-pub use steady::SteadyClock;
+mod steady_clock;
+pub use steady_clock::SteadyClock;
 
 pub mod inbox;
 pub mod merge;
@@ -39,7 +39,7 @@ pub use coordinator::{
 
 pub mod worker;
 pub use worker::{
-    Assignment, FleetClock, HandIn, Part, Say, SpoolConfig, Undelivered, Wanted, Worker,
+    Assignment, FleetClock, LateDelivery, Part, Say, SpoolConfig, Undelivered, Wanted, Worker,
 };
 
 #[cfg(test)]

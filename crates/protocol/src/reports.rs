@@ -36,8 +36,8 @@ impl LastSenderReport {
 
 /// A canonical name: random (RFC 7022 section 4.2), sixteen characters as in browsers, so that
 /// packets have the same length; its fixed prefix identifies the load generator in packet captures.
-pub(crate) fn cname(dice: &mut fastrand::Rng) -> String {
-    "throng-".chars().chain((0..9).map(|_| dice.alphanumeric())).collect()
+pub(crate) fn cname(rng: &mut fastrand::Rng) -> String {
+    "throng-".chars().chain((0..9).map(|_| rng.alphanumeric())).collect()
 }
 
 /// The first moment after `now` that is a whole number of seconds after `origin`.

@@ -80,7 +80,7 @@ impl PlaybackScript {
     /// actions.
     #[must_use]
     pub fn drawn(start: PlaybackPosition, habits: UserHabits, stay: Duration, seed: u64) -> Self {
-        let mut dice = fastrand::Rng::with_seed(seed);
+        let mut rng = fastrand::Rng::with_seed(seed);
         let mut steps = Vec::new();
         let actions = [
             (habits.seek_every, PlaybackAction::Seek(PlaybackPosition::Random)),
@@ -92,7 +92,7 @@ impl PlaybackScript {
             // Each kind has half of the room.
             for _ in 0..STEPS_MAX / 2 {
                 // The inverse of the exponential distribution; `f64` draws below 1.
-                let wait_s = mean.max(SPACING_MIN).as_secs_f64() * -(1.0 - dice.f64()).ln();
+                let wait_s = mean.max(SPACING_MIN).as_secs_f64() * -(1.0 - rng.f64()).ln();
                 at =
                     at.saturating_add(Duration::try_from_secs_f64(wait_s).unwrap_or(Duration::MAX));
                 if at >= stay {

@@ -10,7 +10,7 @@ use throng_observation::run::{DecodedRow, EventRow, Row, RunData, RunInfo};
 use throng_observation::{HttpRequestRow, RowSelector, RunPlan};
 
 use crate::table::list;
-use crate::{RunAgain, RunWriter, StoreError, Table, decoded, opened, reader, selected};
+use crate::{RebuiltRun, RunWriter, StoreError, Table, decoded, opened, reader, selected};
 
 /// The format of `run.db` that this version writes, and the newest that it reads.
 pub const FORMAT: u32 = 1;
@@ -119,8 +119,8 @@ impl RunFolder {
     pub fn again(
         path: impl AsRef<Path>,
         keeps: impl Fn(&EventRow) -> bool,
-    ) -> Result<RunAgain, StoreError> {
-        RunAgain::begin(database(path.as_ref())?, keeps)
+    ) -> Result<RebuiltRun, StoreError> {
+        RebuiltRun::begin(database(path.as_ref())?, keeps)
     }
 
     /// Reads a whole run: finished, interrupted or current.

@@ -31,8 +31,8 @@ mod reader;
 mod selected;
 pub use selected::Table;
 
-mod again;
-pub use again::RunAgain;
+mod rebuilt;
+pub use rebuilt::RebuiltRun;
 
 mod folder;
 pub use folder::{FORMAT, HostFile, RunFolder, create_private};

@@ -19,7 +19,7 @@ mod tap;
 
 use crate::args::Command;
 use crate::console::{CliError, Exit};
-use crate::kept::Asked;
+use crate::kept::KeptCommand;
 use crate::{find, fleet, matrix, media, run, scenario, watch, worker};
 
 /// Does what the command line asks for.
@@ -28,10 +28,10 @@ pub(crate) fn perform(command: &Command) -> Result<Exit, CliError> {
         Command::Run(command) => match &command.resume {
             Some(run) => fleet::resume(run, &command.common),
             None => scenario::of_file(command)
-                .and_then(|(s, common)| run::run(&s, &common, Asked::run(command))),
+                .and_then(|(s, common)| run::run(&s, &common, KeptCommand::run(command))),
         },
         Command::View(command) => scenario::of_flags(command)
-            .and_then(|(s, common)| run::run(&s, &common, Asked::view(&common))),
+            .and_then(|(s, common)| run::run(&s, &common, KeptCommand::view(&common))),
         Command::Find(command) => find::find(command),
         Command::Matrix(command) => matrix::matrix(command),
         Command::Prove(command) => matrix::prove(command),

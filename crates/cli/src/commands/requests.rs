@@ -7,7 +7,7 @@ use std::path::Path;
 use throng_observation::shell;
 use throng_report::csv;
 use throng_report::requests::{
-    Beside, LogAnswer, LogLine, LogRequests, LogSelection, RequestReport, text,
+    LogAnswer, LogComparison, LogLine, LogRequests, LogSelection, RequestReport, text,
 };
 use throng_store::RunFolder;
 use throng_watch::logs::Lines;
@@ -40,7 +40,7 @@ pub(crate) fn requests(command: &Requests) -> Result<Exit, CliError> {
         for path in &command.access_log {
             read(path, &kinds, &mut log)?;
         }
-        report.access_log = Some(Beside::of(&rows, host, &log));
+        report.access_log = Some(LogComparison::of(&rows, host, &log));
     }
     if command.json {
         print_json(&report.to_json());

@@ -10,7 +10,7 @@ use throng_store::RunFolder;
 use crate::args::{Common, Find, Rerun};
 use crate::console::{CliError, Exit, print, say};
 use crate::kept::{
-    Asked, CONSENT, OptionsFile, SCENARIO, covers, file_sha256, read_json, run_folder,
+    CONSENT, KeptCommand, OptionsFile, SCENARIO, covers, file_sha256, read_json, run_folder,
 };
 use crate::{find, run, run_id, scenario};
 
@@ -57,7 +57,7 @@ fn again(secret: &str) -> String {
 /// A run that was made.
 struct Earlier {
     folder: PathBuf,
-    asked: Asked,
+    asked: KeptCommand,
     version: String,
     host: std::collections::BTreeMap<String, String>,
     /// The scenario is kept as a file.
@@ -78,7 +78,7 @@ impl Earlier {
         }
         let run = RunFolder::outline(folder).map_err(CliError::usage)?;
         let file = folder.join(SCENARIO);
-        let (asked, has_file) = match Asked::read(folder).map_err(CliError::usage)? {
+        let (asked, has_file) = match KeptCommand::read(folder).map_err(CliError::usage)? {
             Some(mut asked) => {
                 asked.scenario = throng_folder::read_text(&file)
                     .map_err(|error| CliError::usage(format!("{}: {error}", file.display())))?;
@@ -92,7 +92,7 @@ impl Earlier {
                     run.info.throng_version
                 )));
             }
-            None => (Asked::of_database(&run.info.scenario), false),
+            None => (KeptCommand::of_database(&run.info.scenario), false),
         };
         let (version, host) = (run.info.throng_version, run.info.generator_host);
         Ok(Self { folder: folder.to_owned(), asked, version, host, has_file })

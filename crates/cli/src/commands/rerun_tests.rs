@@ -10,7 +10,7 @@ fn again(folder: &Path, scenario: &str, sets: &[Override]) -> Scenario {
     let asked_for = Scenario::parse_with(scenario, sets).unwrap_or_else(|error| panic!("{error}"));
     let info = RunInfo { scenario: asked_for.to_toml(), ..RunInfo::default() };
     RunFolder::create(folder, &info).unwrap().finish(Ending::Complete, RunTime(1)).unwrap();
-    Asked::view(&Common::default()).of(&asked_for, &asked_for.plan()).keep(folder);
+    KeptCommand::view(&Common::default()).of(&asked_for, &asked_for.plan()).keep(folder);
     let earlier = Earlier::read(folder).unwrap();
     let kept = Scenario::parse_with(&earlier.asked.scenario, &[])
         .unwrap_or_else(|error| panic!("{error}"));

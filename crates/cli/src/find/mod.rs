@@ -23,7 +23,7 @@ use throng_observation::{Failure, Goal, RunTime, Unloaded, shell};
 use crate::args::Find;
 use crate::console::{CliError, Exit, Interrupt, say};
 use crate::generator::Generator;
-use crate::kept::Asked;
+use crate::kept::KeptCommand;
 use crate::live::{self, Display, State};
 use crate::scenario;
 use crate::session::{self, Joins, Prepared, Session};
@@ -65,7 +65,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let on_row = move |row: &Row| observer.observe(row);
     // The scenario as it was asked: that of the plan has its crowd at its largest.
     let asked = scenario::of_find(command, &[]).unwrap_or_else(|_| search_plan.scenario.clone());
-    let asked = Asked::find(command).of(&asked, plan);
+    let asked = KeptCommand::find(command).of(&asked, plan);
     let mut session =
         Session::start(prepared, &info, Joins::BySearch(&earlier), !common.plain, on_row)?;
     asked.keep(&session.folder);

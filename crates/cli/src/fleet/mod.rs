@@ -4,7 +4,6 @@
 pub(crate) mod build;
 pub(crate) mod clock_source;
 mod coordinate;
-mod crew;
 mod decisions;
 pub(crate) mod feed;
 mod gathered;
@@ -13,10 +12,11 @@ mod merging;
 mod record;
 mod resume;
 mod ssh;
+mod workers;
 
-pub(crate) use crew::{Crew, workers_asked};
 pub(crate) use gathered::{Gathered, check_crowd};
 pub(crate) use resume::resume;
+pub(crate) use workers::{FleetWorkers, workers_asked};
 
 use std::net::IpAddr;
 use std::time::{Duration, Instant};

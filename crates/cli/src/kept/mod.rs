@@ -1,7 +1,7 @@
 //! What throng keeps in a run folder beside the rows: how the run was asked for, labels and a note,
 //! and the few keys of its answers that are read again.
 
-mod asked;
+mod command;
 mod hidden;
 mod labels;
 mod summary_file;
@@ -10,7 +10,9 @@ mod tests;
 
 use std::path::{Path, PathBuf};
 
-pub(crate) use asked::{Asked, CONSENT, SCENARIO, is_kept, sha256 as file_sha256, written_out};
+pub(crate) use command::{
+    CONSENT, KeptCommand, SCENARIO, is_kept, sha256 as file_sha256, written_out,
+};
 pub(crate) use hidden::{Hidden, covers};
 pub(crate) use labels::Labels;
 pub(crate) use summary_file::{MatrixFile, OptionsFile, SummaryFile, read as read_json};

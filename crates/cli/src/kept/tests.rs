@@ -15,7 +15,7 @@ fn secrets_are_not_kept_and_are_named() {
                 token = \"s3cret\"\n[crowd]\nsize = 1\n";
     let scenario = Scenario::parse(text).unwrap();
     let common = Common { consent_secret: Some("consent-words".into()), ..Default::default() };
-    let asked = Asked::view(&common).of(&scenario, &scenario.plan());
+    let asked = KeptCommand::view(&common).of(&scenario, &scenario.plan());
     let run = folder.path().join("run");
     let writer = RunFolder::create(&run, &RunInfo::default()).unwrap();
     writer.finish(Ending::Complete, RunTime(1)).unwrap();
@@ -32,7 +32,7 @@ fn secrets_are_not_kept_and_are_named() {
     let references = Common { consent_secret: Some("env:CONSENT".into()), ..Default::default() };
     let text = text.replace("user:hunter2@", "").replace("s3cret", "env:TOKEN");
     let scenario = Scenario::parse(&text).unwrap();
-    let asked = Asked::view(&references).of(&scenario, &scenario.plan());
+    let asked = KeptCommand::view(&references).of(&scenario, &scenario.plan());
     assert!(asked.secrets.is_empty(), "{:?}", asked.secrets);
     assert_eq!(asked.consent_secret.as_deref(), Some("env:CONSENT"));
     for (metrics, secrets) in [
@@ -42,7 +42,7 @@ fn secrets_are_not_kept_and_are_named() {
     ] {
         let text = format!("{text}[[watch]]\npid = 1\nmetrics = [\"{metrics}\"]\n");
         let scenario = Scenario::parse(&text).unwrap();
-        let asked = Asked::view(&references).of(&scenario, &scenario.plan());
+        let asked = KeptCommand::view(&references).of(&scenario, &scenario.plan());
         assert_eq!(asked.secrets, secrets, "{metrics}");
     }
 }

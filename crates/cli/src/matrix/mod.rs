@@ -27,7 +27,7 @@ use throng_rig::Journal;
 
 use crate::args::{self, Matrix, Prove};
 use crate::console::{CliError, Exit, Interrupt, print, say};
-use crate::fleet::{self, Crew};
+use crate::fleet::{self, FleetWorkers};
 use crate::run_id;
 use folder::MatrixFolder;
 use machine::Machine;
@@ -36,7 +36,7 @@ use plan::MatrixPlan;
 use run::CellRunner;
 
 /// Why runs are missing at the end.
-enum Cut {
+enum Stopped {
     /// A signal came.
     Interrupted,
     /// The workers did not come, or one did not play.
@@ -96,12 +96,12 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     if !command.quiet {
         introduce(&plan, &folder, &interrupt);
     }
-    let crew =
-        workers.map(|workers| Crew::start(&command.fleet, workers, &plan.options.allow_target));
+    let crew = workers
+        .map(|workers| FleetWorkers::start(&command.fleet, workers, &plan.options.allow_target));
     let crew = crew.transpose()?;
     let mut resume =
         format!("throng {} {}", kind.command(), shell::flag("--resume", folder.path()));
-    for word in crew.as_ref().map(Crew::by_hand).unwrap_or_default() {
+    for word in crew.as_ref().map(FleetWorkers::by_hand).unwrap_or_default() {
         resume += &format!(" {}", shell::word(word));
     }
     let mut runner = CellRunner {
@@ -114,31 +114,31 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         crew,
         between: None,
     };
-    let (plan, cut) = match choose::measured(&mut runner, command.quiet)? {
+    let (plan, stopped) = match choose::measured(&mut runner, command.quiet)? {
         Ok(plan) => {
             let mut runner = CellRunner { plan: &plan, ..runner };
-            let cut = all_runs(&plan, &folder, &mut runner, command.quiet)?;
+            let stopped = all_runs(&plan, &folder, &mut runner, command.quiet)?;
             listed.leave(&runner.journal);
             // Workers of `--on` end here.
             drop(runner);
-            (plan, cut)
+            (plan, stopped)
         }
-        Err(cut) => {
+        Err(stopped) => {
             listed.leave(&runner.journal);
             drop(runner);
-            (plan, Some(cut))
+            (plan, Some(stopped))
         }
     };
     let plan = folder.as_decided(plan);
     let report = answer::make(&plan, &folder, command.json)?;
-    let Some(cut) = cut else { return Ok(answer::exit(&report)) };
+    let Some(stopped) = stopped else { return Ok(answer::exit(&report)) };
     say(&format!("to continue this {}: {resume}", kind.noun()));
-    match cut {
-        Cut::Interrupted => Ok(Exit::Interrupted),
-        Cut::NoFleet(why) => {
+    match stopped {
+        Stopped::Interrupted => Ok(Exit::Interrupted),
+        Stopped::NoFleet(why) => {
             Err(CliError::invalid(anyhow::anyhow!("the fleet does not play: {why}")))
         }
-        Cut::NoSearch(why) => Err(CliError::invalid(anyhow::anyhow!("not decided: {why}"))),
+        Stopped::NoSearch(why) => Err(CliError::invalid(anyhow::anyhow!("not decided: {why}"))),
     }
 }
 
@@ -199,7 +199,7 @@ fn all_runs(
     folder: &MatrixFolder,
     runner: &mut CellRunner<'_>,
     is_quiet: bool,
-) -> Result<Option<Cut>, CliError> {
+) -> Result<Option<Stopped>, CliError> {
     let mut runs = repeats::runs(plan, folder);
     let mut made = 0;
     loop {
@@ -213,7 +213,7 @@ fn all_runs(
             continue;
         }
         if runner.interrupt.is_set() {
-            return Ok(Some(Cut::Interrupted));
+            return Ok(Some(Stopped::Interrupted));
         }
         if let Some(pairs) = plan.look_before(made - 1)
             && answer::is_decided(plan, folder, pairs)
@@ -246,18 +246,18 @@ fn all_runs(
             run.notes.iter().for_each(|note| say(&format!("  {note}")));
         }
         if run.status == RunStatus::Pending {
-            return Ok(Some(cut(runner, run.reason)));
+            return Ok(Some(stopped(runner, run.reason)));
         }
     }
 }
 
 /// Why a run is not finished: what no signal cut off had nobody to play it, and neither has the
 /// next one.
-fn cut(runner: &CellRunner<'_>, reason: Option<String>) -> Cut {
+fn stopped(runner: &CellRunner<'_>, reason: Option<String>) -> Stopped {
     if runner.interrupt.is_set() {
-        Cut::Interrupted
+        Stopped::Interrupted
     } else {
-        Cut::NoFleet(reason.unwrap_or_default())
+        Stopped::NoFleet(reason.unwrap_or_default())
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn worker(command: &args::Worker) -> Result<Exit, CliError> {
     let spool = WorkerSpool::open(command)?;
     let connect = || Worker::connect(&config, offer.clone(), &may_be_plain(&allowed));
     let worker = reached(bus_wait(command.fleet_wait.as_deref())?, &interrupt, connect)?;
-    spool.hand_in(&worker, &interrupt)?;
+    spool.late_delivery(&worker, &interrupt)?;
     let mut last = Exit::Met;
     loop {
         say(&format!("worker {name} waits on {}", config.shown()));

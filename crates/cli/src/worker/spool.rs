@@ -38,15 +38,20 @@ impl WorkerSpool {
 
     /// Hands in what earlier processes left, now and whenever nothing is played, until the worker
     /// is interrupted.
-    pub(super) fn hand_in(&self, worker: &Worker, interrupt: &Interrupt) -> Result<(), CliError> {
+    pub(super) fn late_delivery(
+        &self,
+        worker: &Worker,
+        interrupt: &Interrupt,
+    ) -> Result<(), CliError> {
         let Some(folder) = &self.folder else { return Ok(()) };
-        let (mut hand_in, interrupt) = (worker.hand_in(folder.clone()), interrupt.clone());
+        let (mut late_delivery, interrupt) =
+            (worker.late_delivery(folder.clone()), interrupt.clone());
         let is_playing = Arc::clone(&self.is_playing);
         let handing = std::thread::Builder::new().name("hand-in".into()).spawn(move || {
             // A run that begins has the worker and its bus for itself.
             let is_idle = || !is_playing.load(Ordering::Relaxed) && !interrupt.is_set();
             while !interrupt.is_set() {
-                hand_in.all(&is_idle, &say);
+                late_delivery.all(&is_idle, &say);
                 let mut waited = Duration::ZERO;
                 while waited < HAND_IN_EVERY && !interrupt.is_set() {
                     std::thread::sleep(LOOK_EVERY);

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// The participant's request.
 #[derive(Clone, Debug)]
-pub(crate) enum Ask {
+pub(crate) enum EchoTask {
     /// Send a datagram here each 10 ms, and expect it back.
     Datagrams(SocketAddr),
     /// The same, with [`ASTRAY`] datagrams to a second address, as if the server had named it.
@@ -40,7 +40,7 @@ pub(crate) enum Panics {
 }
 
 pub(crate) struct Echo {
-    ask: Ask,
+    ask: EchoTask,
     outputs: std::collections::VecDeque<Output>,
     next: Instant,
     sent: Option<Instant>,
@@ -56,7 +56,7 @@ const CHANNEL: Channel = Channel(3);
 pub(crate) const ASTRAY: u32 = 1500;
 
 impl Echo {
-    pub(crate) fn new(ask: Ask) -> Self {
+    pub(crate) fn new(ask: EchoTask) -> Self {
         let next = Instant::now() + Duration::from_secs(3600);
         Self {
             ask,
@@ -71,7 +71,7 @@ impl Echo {
     }
 
     fn panics(&self, here: Panics) {
-        if let Ask::Panic(_, nth, place) = self.ask {
+        if let EchoTask::Panic(_, nth, place) = self.ask {
             assert!(
                 self.received < nth || place != here,
                 "packet {} was one too many",
@@ -88,7 +88,10 @@ impl Echo {
 
     fn ping(&mut self, now: Instant) {
         let to = match self.ask {
-            Ask::Datagrams(to) | Ask::Mute(to) | Ask::Astray(to, _) | Ask::Panic(to, ..) => to,
+            EchoTask::Datagrams(to)
+            | EchoTask::Mute(to)
+            | EchoTask::Astray(to, _)
+            | EchoTask::Panic(to, ..) => to,
             _ => return,
         };
         self.sent.get_or_insert(now);
@@ -131,21 +134,21 @@ impl Participant for Echo {
             Input::Start { intended_at } => {
                 assert!(intended_at <= now);
                 self.outputs.push_back(match self.ask.clone() {
-                    Ask::Datagrams(toward)
-                    | Ask::Mute(toward)
-                    | Ask::Astray(toward, _)
-                    | Ask::Panic(toward, ..) => Output::Open(
+                    EchoTask::Datagrams(toward)
+                    | EchoTask::Mute(toward)
+                    | EchoTask::Astray(toward, _)
+                    | EchoTask::Panic(toward, ..) => Output::Open(
                         CHANNEL,
                         Open::Datagrams { toward: vec![toward], otherwise: None, gathers: false },
                     ),
-                    Ask::WebSocket(url) => {
+                    EchoTask::WebSocket(url) => {
                         let url = url.parse().unwrap();
                         Output::Open(
                             CHANNEL,
                             Open::WebSocket { url, protocols: vec![], headers: vec![] },
                         )
                     }
-                    Ask::Fetch(uri) => {
+                    EchoTask::Fetch(uri) => {
                         let (head, ()) = http::Request::get(uri).body(()).unwrap().into_parts();
                         let timeout = Duration::from_millis(700);
                         Output::Fetch(FetchId(1), Box::new(Request { head, body: vec![], timeout }))
@@ -154,7 +157,7 @@ impl Participant for Echo {
             }
             Input::Opened { channel, opening } => {
                 assert!(channel == CHANNEL && opening.local.is_some());
-                if let Ask::Astray(_, to) = self.ask {
+                if let EchoTask::Astray(_, to) = self.ask {
                     let named = Observation::Refused(RefusedDestination::IceCandidate, to);
                     self.outputs.push_back(Output::Observed(named));
                     let lost = || {
@@ -162,7 +165,7 @@ impl Participant for Echo {
                     };
                     self.outputs.extend((0..ASTRAY).map(|_| lost()));
                 }
-                if let Ask::WebSocket(_) = self.ask {
+                if let EchoTask::WebSocket(_) = self.ask {
                     assert!(opening.connected_at.is_some());
                     self.outputs.push_back(Output::Signal(CHANNEL, Message::Text("hello".into())));
                 }
@@ -206,7 +209,9 @@ impl Participant for Echo {
                 }
             }
             // A participant that was never admitted has nothing to sign off from, and waits.
-            Input::Leave { .. } if self.sent.is_some() && !matches!(self.ask, Ask::Mute(_)) => {
+            Input::Leave { .. }
+                if self.sent.is_some() && !matches!(self.ask, EchoTask::Mute(_)) =>
+            {
                 self.end(Outcome::Completed);
             }
             Input::Leave { .. } | Input::Bytes { .. } | Input::Download { .. } => {}

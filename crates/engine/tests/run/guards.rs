@@ -13,12 +13,13 @@ use throng_observation::RunTime;
 use throng_observation::limits::MEMORY_EVENT;
 use throng_observation::run::{CohortId, Ending, ParticipantId, Row};
 
-use crate::echo::{Ask, Echo, consent_server, udp_echo};
+use crate::echo::{Echo, EchoTask, consent_server, udp_echo};
 use crate::play::{play, times};
 
 #[test]
 fn a_datagram_to_an_address_that_is_not_allowed_is_refused_and_reported() {
-    let seen = play(vec![Ask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())], 1, 300, |_| {});
+    let seen =
+        play(vec![EchoTask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())], 1, 300, |_| {});
     for kind in ["refused_send", "refused_ice_candidate"] {
         let reported = |event: &throng_observation::run::EventRow| {
             event.kind == kind && event.detail.contains("192.0.2.1:9")
@@ -33,7 +34,7 @@ fn a_datagram_to_an_address_that_is_not_allowed_is_refused_and_reported() {
 #[test]
 fn a_datagram_without_a_route_is_reported_and_is_no_limit_of_the_generator() {
     // No route leads from loopback elsewhere, though the guard allows it.
-    let asks = vec![Ask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())];
+    let asks = vec![EchoTask::Astray(udp_echo(), "192.0.2.1:9".parse().unwrap())];
     let seen = play(asks, 1, 1300, |config| config.reach = Arc::new(|_, _| true));
     assert_eq!(times(&seen, "unreachable_send"), crate::echo::ASTRAY);
     assert!(
@@ -65,7 +66,7 @@ fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
     let config = RunConfig::new(joins, RunTime(60_000_000), Arc::new(|_, _| true));
     let server = udp_echo();
     let factory = move |_: &Join| -> Box<dyn throng_protocol::participant::Participant> {
-        Box::new(Echo::new(Ask::Datagrams(server)))
+        Box::new(Echo::new(EchoTask::Datagrams(server)))
     };
     let (rows, written) = mpsc::sync_channel(10_000);
     let handle = run(config, Arc::new(factory), rows).unwrap();
@@ -97,7 +98,7 @@ fn stopping_offers_no_more_joins_and_counts_only_those_that_were_due() {
 
 #[test]
 fn consent_that_is_lost_ends_the_run_within_a_second_and_says_how() {
-    let seen = play(vec![Ask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
+    let seen = play(vec![EchoTask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
         let lost = || ConsentLost::new(ConsentEnd::Unanswered, "the proof is gone");
         let check: ConsentCheck = Arc::new(move || Err(lost()));
         let slow: ConsentCheck = Arc::new(|| {
@@ -130,7 +131,7 @@ fn a_consent_file_is_fetched_and_its_withdrawal_ends_the_run_within_a_second_of_
         let _ = set_at.set(Instant::now());
     });
     let check = fetch.clone();
-    let seen = play(vec![Ask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
+    let seen = play(vec![EchoTask::Datagrams(udp_echo()); 3], 1, 20_000, |config| {
         let lost = |error: ConsentError| ConsentLost::new(error.end(), error.to_string());
         let check: ConsentCheck = Arc::new(move || check().map(drop).map_err(lost));
         config.consents = vec![Consent { check, interval: Duration::from_millis(250) }];
@@ -170,7 +171,7 @@ fn a_consent_file_comes_only_from_the_requested_address_of_its_name() {
 
 #[test]
 fn a_generator_without_memory_ends_the_run_and_says_that_it_was_the_limit() {
-    let seen = play(vec![Ask::Datagrams(udp_echo()); 2], 1, 20_000, |config| {
+    let seen = play(vec![EchoTask::Datagrams(udp_echo()); 2], 1, 20_000, |config| {
         config.guards.memory_ratio_max = 0.0;
     });
     assert_eq!((seen.end.ending, times(&seen, "abort")), (Ending::Aborted, 1));
@@ -181,7 +182,7 @@ fn a_generator_without_memory_ends_the_run_and_says_that_it_was_the_limit() {
 
 #[test]
 fn a_rate_above_what_is_allowed_ends_the_run() {
-    let seen = play(vec![Ask::Datagrams(udp_echo()); 4], 1, 20_000, |config| {
+    let seen = play(vec![EchoTask::Datagrams(udp_echo()); 4], 1, 20_000, |config| {
         config.guards.mbit_per_s_max = Some(0.05); // each makes 2 × 100 datagrams of 32 bytes a second
     });
     assert_eq!((seen.end.ending, times(&seen, "abort")), (Ending::Aborted, 1));

@@ -12,7 +12,7 @@ mod ways;
 
 use std::time::Duration;
 
-use echo::{Ask, Panics, http_server, silent_server, tls_server, udp_echo, ws_server};
+use echo::{EchoTask, Panics, http_server, silent_server, tls_server, udp_echo, ws_server};
 use play::{play, reason, times};
 use throng_observation::run::Ending;
 use throng_observation::{FailureReason, Outcome, Phase, RunTime};
@@ -20,7 +20,7 @@ use throng_observation::{FailureReason, Outcome, Phase, RunTime};
 #[test]
 fn participants_join_on_schedule_receive_and_leave_in_order() {
     let server = udp_echo();
-    let seen = play(vec![Ask::Datagrams(server); 10], 50, 2500, |_| {});
+    let seen = play(vec![EchoTask::Datagrams(server); 10], 50, 2500, |_| {});
     assert_eq!(seen.end.ending, Ending::Complete);
     assert_eq!(seen.participants.len(), 10);
     for (who, row) in &seen.participants {
@@ -46,8 +46,8 @@ fn participants_join_on_schedule_receive_and_leave_in_order() {
 #[test]
 fn a_join_that_hangs_delays_no_other_and_is_reported_at_the_end() {
     let (silent, server) = (silent_server(), udp_echo());
-    let mut asks = vec![Ask::Datagrams(server); 6];
-    asks[1] = Ask::WebSocket(format!("ws://{silent}/"));
+    let mut asks = vec![EchoTask::Datagrams(server); 6];
+    asks[1] = EchoTask::WebSocket(format!("ws://{silent}/"));
     let seen = play(asks, 20, 400, |config| config.connect_timeout = Duration::from_secs(30));
     for (who, row) in &seen.participants {
         assert!(row.ms_to(Phase::Started).unwrap() < 200.0, "{who}");
@@ -64,20 +64,20 @@ fn every_failure_has_its_name() {
     };
     let (http, silent, tls, ws) = (http_server(), silent_server(), tls_server(), ws_server());
     let cases = [
-        (Ask::WebSocket(format!("ws://{refused}/")), Some(FailureReason::Tcp)),
-        (Ask::WebSocket(format!("ws://{http}/missing")), Some(FailureReason::HttpStatus(404))),
-        (Ask::WebSocket(format!("ws://{silent}/")), Some(FailureReason::SignallingTimeout)),
-        (Ask::WebSocket(format!("wss://{tls}/")), Some(FailureReason::Tls)),
-        (Ask::WebSocket("ws://no.such.name.invalid/".into()), Some(FailureReason::Dns)),
-        (Ask::WebSocket("ws://192.0.2.1/".into()), Some(FailureReason::NotAllowed)),
-        (Ask::Fetch(format!("http://{http}/missing")), Some(FailureReason::HttpStatus(404))),
-        (Ask::Fetch(format!("http://{http}/long")), Some(FailureReason::Protocol)),
-        (Ask::Fetch(format!("http://{refused}/")), Some(FailureReason::Tcp)),
-        (Ask::Fetch(format!("http://{silent}/")), Some(FailureReason::SignallingTimeout)),
-        (Ask::Fetch("http://192.0.2.1/".into()), Some(FailureReason::NotAllowed)),
-        (Ask::Datagrams("192.0.2.1:9".parse().unwrap()), Some(FailureReason::NotAllowed)),
-        (Ask::Fetch(format!("http://{http}/")), None),
-        (Ask::WebSocket(format!("ws://{ws}/")), None),
+        (EchoTask::WebSocket(format!("ws://{refused}/")), Some(FailureReason::Tcp)),
+        (EchoTask::WebSocket(format!("ws://{http}/missing")), Some(FailureReason::HttpStatus(404))),
+        (EchoTask::WebSocket(format!("ws://{silent}/")), Some(FailureReason::SignallingTimeout)),
+        (EchoTask::WebSocket(format!("wss://{tls}/")), Some(FailureReason::Tls)),
+        (EchoTask::WebSocket("ws://no.such.name.invalid/".into()), Some(FailureReason::Dns)),
+        (EchoTask::WebSocket("ws://192.0.2.1/".into()), Some(FailureReason::NotAllowed)),
+        (EchoTask::Fetch(format!("http://{http}/missing")), Some(FailureReason::HttpStatus(404))),
+        (EchoTask::Fetch(format!("http://{http}/long")), Some(FailureReason::Protocol)),
+        (EchoTask::Fetch(format!("http://{refused}/")), Some(FailureReason::Tcp)),
+        (EchoTask::Fetch(format!("http://{silent}/")), Some(FailureReason::SignallingTimeout)),
+        (EchoTask::Fetch("http://192.0.2.1/".into()), Some(FailureReason::NotAllowed)),
+        (EchoTask::Datagrams("192.0.2.1:9".parse().unwrap()), Some(FailureReason::NotAllowed)),
+        (EchoTask::Fetch(format!("http://{http}/")), None),
+        (EchoTask::WebSocket(format!("ws://{ws}/")), None),
     ];
     let asks = cases.iter().map(|(ask, _)| ask.clone()).collect();
     let seen = play(asks, 1, 3000, |config| config.body_bytes_max = 1000);
@@ -96,7 +96,8 @@ fn every_failure_has_its_name() {
 #[test]
 fn several_threads_share_a_crowd() {
     let server = udp_echo();
-    let seen = play(vec![Ask::Datagrams(server); 40], 10, 2500, |config| config.threads = Some(2));
+    let seen =
+        play(vec![EchoTask::Datagrams(server); 40], 10, 2500, |config| config.threads = Some(2));
     assert!(seen.participants.values().all(|row| row.outcome == Some(Outcome::Completed)));
     assert_eq!(seen.participants.len(), 40);
     assert!(
@@ -114,7 +115,7 @@ fn several_threads_share_a_crowd() {
 
 #[test]
 fn a_participant_leaves_at_its_time_and_the_others_stay() {
-    let seen = play(vec![Ask::Datagrams(udp_echo()); 4], 0, 2200, |config| {
+    let seen = play(vec![EchoTask::Datagrams(udp_echo()); 4], 0, 2200, |config| {
         config.joins[1].leave_at = Some(RunTime(500_000));
         config.joins[2].leave_at = Some(RunTime(1_500_000));
     });
@@ -130,7 +131,7 @@ fn a_participant_leaves_at_its_time_and_the_others_stay() {
 
 #[test]
 fn a_participant_that_played_and_gets_no_leave_response_has_completed() {
-    let seen = play(vec![Ask::Mute(udp_echo()); 2], 1, 600, |_| {});
+    let seen = play(vec![EchoTask::Mute(udp_echo()); 2], 1, 600, |_| {});
     for row in seen.participants.values() {
         assert_eq!(row.outcome, Some(Outcome::Completed));
     }
@@ -141,8 +142,8 @@ fn a_participant_that_played_and_gets_no_leave_response_has_completed() {
 fn one_that_panics_ends_alone_and_says_where() {
     let server = udp_echo();
     for place in [Panics::Handling, Panics::Polling] {
-        let mut asks = vec![Ask::Datagrams(server); 10];
-        asks[4] = Ask::Panic(server, 30, place);
+        let mut asks = vec![EchoTask::Datagrams(server); 10];
+        asks[4] = EchoTask::Panic(server, 30, place);
         let seen = play(asks, 10, 2500, |config| config.threads = Some(1));
         assert_eq!((seen.end.ending, &seen.end.why), (Ending::Complete, &None));
         for (who, row) in &seen.participants {
@@ -186,7 +187,7 @@ fn one_that_cannot_be_made_for_a_panic_fails_alone() {
     let factory =
         move |join: &throng_engine::Join| -> Box<dyn throng_protocol::participant::Participant> {
             assert!(join.participant.0 != 2, "there is no participant number two");
-            Box::new(echo::Echo::new(Ask::Datagrams(server)))
+            Box::new(echo::Echo::new(EchoTask::Datagrams(server)))
         };
     let (rows, written) = std::sync::mpsc::sync_channel(10_000);
     let end = throng_engine::run(config, std::sync::Arc::new(factory), rows).unwrap().wait();

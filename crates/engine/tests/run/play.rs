@@ -12,7 +12,7 @@ use throng_observation::run::{
 };
 use throng_observation::{FailureReason, RunTime};
 
-use crate::echo::{Ask, Echo};
+use crate::echo::{Echo, EchoTask};
 
 /// The observed rows and events of a run.
 pub(crate) struct PlayedRun {
@@ -26,7 +26,7 @@ pub(crate) struct PlayedRun {
 
 /// Runs one participant per entry of `asks`, `every_ms` apart, for `for_ms`.
 pub(crate) fn play(
-    asks: Vec<Ask>,
+    asks: Vec<EchoTask>,
     every_ms: i64,
     for_ms: i64,
     change: impl FnOnce(&mut RunConfig),

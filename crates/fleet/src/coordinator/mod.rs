@@ -22,7 +22,7 @@ use crate::bus::{Bus, BusConfig, MayBePlain, Subjects};
 use crate::disciplined::ClockWord;
 use crate::host_clock::HostClock;
 use crate::message::{Beat, CrowdChange, Decision, Start, read};
-use crate::steady::SteadyClock;
+use crate::steady_clock::SteadyClock;
 use tasks::Tasks;
 
 /// Events that may wait to be merged; each is a pulse or a batch of rows.

@@ -15,7 +15,7 @@ use crate::host_clock::HostClock;
 use crate::message::{
     Beat, Decision, End, Pulse, Reassignment, Start, TimeAsked, TimeSaid, read, write,
 };
-use crate::steady::SteadyClock;
+use crate::steady_clock::SteadyClock;
 
 /// Time between two beats.
 pub(super) const BEAT_EVERY: Duration = Duration::from_millis(500);

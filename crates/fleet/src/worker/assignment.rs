@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 
-use super::beats::Beats;
 use super::clock::{ClockKeeper, measure};
+use super::heartbeats::Heartbeats;
 use super::part::{Part, SpoolConfig};
 use crate::FleetError;
 use crate::bus::{Bus, Subjects};
 use crate::host_clock::HostClock;
 use crate::message::{Order, Prepared, Ready, write};
-use crate::steady::SteadyClock;
+use crate::steady_clock::SteadyClock;
 
 /// Less time than this before the start is too late to begin with the others.
 const LEAD_MIN: Duration = Duration::from_millis(100);
@@ -76,7 +76,7 @@ impl Assignment {
     ) -> Result<Option<Part>, FleetError> {
         let subjects = Subjects::of(&self.order.run);
         let steady = keeper.steady;
-        let listening = Beats::listen(&self.bus, &subjects, self.order.worker);
+        let listening = Heartbeats::listen(&self.bus, &subjects, self.order.worker);
         let (beats, listening) = self.runtime.block_on(listening)?;
         self.answer(&Prepared::Ready(Ready { clock: keeper.said(), ..ready }));
         beats.heard_now();

@@ -11,7 +11,7 @@ use crate::clock::{ClockFilter, Exchange};
 use crate::disciplined::{ClockWord, combined};
 use crate::host_clock::HostClock;
 use crate::message::{ClockSaid, TimeAsked, TimeSaid, read, write};
-use crate::steady::SteadyClock;
+use crate::steady_clock::SteadyClock;
 
 /// Exchanges before the start: the shortest round trip among so many is close to the path's own.
 const EXCHANGES_BEFORE: usize = 20;
@@ -97,7 +97,7 @@ impl ClockKeeper {
     fn look_for_steps(&self) {
         let ahead_us = self.steady.wall_step_us().unwrap_or(0);
         let mut state = self.lock();
-        if (ahead_us - state.wall_ahead_us).abs() >= crate::steady::STEP_US {
+        if (ahead_us - state.wall_ahead_us).abs() >= crate::steady_clock::STEP_US {
             state.wall_ahead_us = ahead_us;
             state.steps += 1;
         }

@@ -1,9 +1,9 @@
 //! A worker: waits on the bus for its share of a run, and tells how it goes.
 
 mod assignment;
-mod beats;
 mod clock;
-mod hand_in;
+mod heartbeats;
+mod late_delivery;
 mod mirror;
 mod part;
 mod rows;
@@ -16,8 +16,8 @@ use futures_util::StreamExt as _;
 use tokio::runtime::Runtime;
 
 pub use assignment::{Assignment, FleetClock};
-pub use hand_in::HandIn;
-use hand_in::Settled;
+pub use late_delivery::LateDelivery;
+use late_delivery::Settled;
 pub use mirror::Say;
 pub use part::{Part, SpoolConfig, Undelivered, Wanted};
 pub(crate) use rows::SEQUENCE;
@@ -56,9 +56,9 @@ impl Worker {
 
     /// What hands in the rows that were left in `folder`.
     #[must_use]
-    pub fn hand_in(&self, folder: SpoolFolder) -> HandIn {
+    pub fn late_delivery(&self, folder: SpoolFolder) -> LateDelivery {
         let (runtime, bus) = (Arc::clone(&self.runtime), self.bus.clone());
-        HandIn { runtime, bus, folder, said: HashSet::new(), settled: Settled::default() }
+        LateDelivery { runtime, bus, folder, said: HashSet::new(), settled: Settled::default() }
     }
 
     /// Offers itself to whoever calls, until it gets an order; `None` once `is_interrupted` says

@@ -12,8 +12,8 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
 use super::assignment::Assignment;
-use super::beats::Beats;
 use super::clock::ClockKeeper;
+use super::heartbeats::Heartbeats;
 use super::mirror::{Mirror, Say};
 use super::rows::RowSpool;
 use crate::FleetError;
@@ -65,7 +65,7 @@ pub struct Part {
     bus: Bus,
     subjects: Subjects,
     keeper: ClockKeeper,
-    beats: Beats,
+    beats: Heartbeats,
     spool: RowSpool,
     mirror: Option<Mirror>,
     worker: u16,
@@ -80,7 +80,7 @@ impl Part {
         assignment: Assignment,
         subjects: Subjects,
         keeper: ClockKeeper,
-        (beats, listening): (Beats, JoinHandle<()>),
+        (beats, listening): (Heartbeats, JoinHandle<()>),
         started_at: Instant,
         spool: SpoolConfig,
     ) -> Self {

@@ -24,17 +24,17 @@ fn damaged_files_never_break_a_sender() {
         [&[0, 0, 0, 1, 0x67, 1, 0, 0, 1, 0x65, 0x88, 7, 0, 0, 1, 0x41, 0x9a][..], &[5; 40]]
             .concat(),
     ];
-    let mut dice = fastrand::Rng::with_seed(0x7468_726f);
+    let mut rng = fastrand::Rng::with_seed(0x7468_726f);
     for good in &files {
         assert!(read(good, &Format::default()).is_ok());
         for _ in 0..3_000 {
             let mut bytes = good.clone();
-            for _ in 0..dice.usize(1..5) {
-                let at = dice.usize(..bytes.len());
-                match dice.u8(..3) {
-                    0 => bytes[at] = dice.u8(..),
+            for _ in 0..rng.usize(1..5) {
+                let at = rng.usize(..bytes.len());
+                match rng.u8(..3) {
+                    0 => bytes[at] = rng.u8(..),
                     1 => bytes.truncate(at.max(1)),
-                    _ => bytes.insert(at, dice.u8(..)),
+                    _ => bytes.insert(at, rng.u8(..)),
                 }
             }
             let Ok(clip) = read(&bytes, &Format::default()) else { continue };

@@ -82,10 +82,10 @@ impl Protocol {
     fn session(
         &self,
         before: Option<xmpp::Resumption>,
-        dice: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
     ) -> Box<dyn session::Session> {
         match self {
-            Self::Xmpp(config) => Box::new(xmpp::Stream::new((**config).clone(), before, dice)),
+            Self::Xmpp(config) => Box::new(xmpp::Stream::new((**config).clone(), before, rng)),
             Self::Template(config) => Box::new(template::Template::new(config.clone())),
         }
     }

@@ -36,7 +36,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 pub struct Member {
     config: Config,
     options: ParticipantOptions,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
     state: State,
     wire: Wire,
     speech: Option<Speech>,
@@ -84,12 +84,12 @@ impl Member {
     /// A member that has not joined.
     #[must_use]
     pub fn new(config: Config, options: ParticipantOptions) -> Self {
-        let dice = fastrand::Rng::with_seed(options.seed);
+        let rng = fastrand::Rng::with_seed(options.seed);
         Self {
             wire: Wire::new(&config),
             config,
             options,
-            dice,
+            rng,
             state: State::Idle,
             speech: None,
             inbox: None,
@@ -132,7 +132,7 @@ impl Member {
                 self.reach(phase, at);
             }
         }
-        let mut session = self.config.protocol.session(self.before.take(), &mut self.dice);
+        let mut session = self.config.protocol.session(self.before.take(), &mut self.rng);
         let mut events = session.opened(now);
         if self.held.is_some() && self.wire.replays() {
             events.insert(0, Event::Resumed);
@@ -163,7 +163,7 @@ impl Member {
                 }
                 Event::Renamed => self.counters.nick_changes += 1,
                 Event::Moved(uri) => self.moved(now, &uri),
-                Event::Odd(detail) => {
+                Event::Anomaly(detail) => {
                     let detail = detail.into();
                     self.observe(Observation::ProtocolAnomaly { place: "chat", detail });
                 }
@@ -479,9 +479,9 @@ impl Participant for Member {
             (Input::Start { intended_at }, _) => {
                 self.reach(Phase::Started, now);
                 // Who is not let in has things to say all the same, and cannot.
-                let dice = fastrand::Rng::with_seed(self.config.speech_seed);
+                let rng = fastrand::Rng::with_seed(self.config.speech_seed);
                 self.speech =
-                    Some(Speech::new(&self.config.chat, self.options.clock.at, intended_at, dice));
+                    Some(Speech::new(&self.config.chat, self.options.clock.at, intended_at, rng));
                 self.interval_at = Some(now + INTERVAL);
                 self.connect(now);
             }

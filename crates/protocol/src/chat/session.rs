@@ -73,7 +73,7 @@ pub(super) enum Event {
     /// The server closes the stream, and refers to another one at this URI.
     Moved(String),
     /// Something that a browser would note in its log.
-    Odd(String),
+    Anomaly(String),
 }
 
 /// What was received and sent.

@@ -8,7 +8,7 @@ use throng_scenario::ChatConfig;
 #[derive(Debug)]
 pub(super) struct Speech {
     ambient_per_s: f64,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
     /// Of its words, so that they do not depend on how many moments there are.
     words: fastrand::Rng,
     /// The moments that it says something at, the last one first.
@@ -22,12 +22,12 @@ impl Speech {
         config: &ChatConfig,
         began_at: Instant,
         now: Instant,
-        mut dice: fastrand::Rng,
+        mut rng: fastrand::Rng,
     ) -> Self {
-        let words = dice.fork();
+        let words = rng.fork();
         let mut moments: Vec<Instant> = Vec::new();
         for moment in &config.moments {
-            let (says, late) = (dice.f64() * 1e3 < f64::from(moment.share_milli), dice.f64());
+            let (says, late) = (rng.f64() * 1e3 < f64::from(moment.share_milli), rng.f64());
             // A third of the time is the mean, and nobody comes after the end.
             let late = (-(1.0 - late).ln() / 3.0).min(1.0);
             let at = began_at + moment.at + moment.within.mul_f64(late);
@@ -37,13 +37,13 @@ impl Speech {
         }
         moments.sort_unstable_by(|a, b| b.cmp(a));
         let ambient_per_s = config.every.map_or(0.0, |every| 1.0 / every.as_secs_f64());
-        let mut speech = Self { ambient_per_s, dice, words, moments, ambient_at: None };
+        let mut speech = Self { ambient_per_s, rng, words, moments, ambient_at: None };
         speech.plan(now);
         speech
     }
 
     fn plan(&mut self, after: Instant) {
-        let pause = -(1.0 - self.dice.f64()).ln() / self.ambient_per_s;
+        let pause = -(1.0 - self.rng.f64()).ln() / self.ambient_per_s;
         let pause = Duration::try_from_secs_f64(pause).ok();
         self.ambient_at = pause.and_then(|pause| after.checked_add(pause));
     }
@@ -82,8 +82,8 @@ const WORDS: [&str; 12] = [
 ];
 
 /// What somebody says.
-fn words(dice: &mut fastrand::Rng) -> &'static str {
-    WORDS.get(dice.usize(..WORDS.len())).copied().unwrap_or("yes")
+fn words(rng: &mut fastrand::Rng) -> &'static str {
+    WORDS.get(rng.usize(..WORDS.len())).copied().unwrap_or("yes")
 }
 
 #[cfg(test)]

@@ -95,11 +95,11 @@ impl TargetFactory {
     fn nickname(&self, number: u32, role: &Role) -> (String, Option<Rename>) {
         let chosen = self.mark.put(&member_name(number));
         let Some(renames) = role.chat.renames else { return (chosen, None) };
-        let mut dice = fastrand::Rng::with_seed(seed_of(role, number));
+        let mut rng = fastrand::Rng::with_seed(seed_of(role, number));
         // Visitors of a page have a nickname like this until they choose one.
-        let given = format!("Anonymous {}", dice.u32(100_000..1_000_000));
+        let given = format!("Anonymous {}", rng.u32(100_000..1_000_000));
         let (chooses, after) =
-            (dice.u32(..1_000) < renames.share_milli, renames.within.mul_f64(dice.f64()));
+            (rng.u32(..1_000) < renames.share_milli, renames.within.mul_f64(rng.f64()));
         (given, chooses.then_some(Rename { nick: chosen, after }))
     }
 }

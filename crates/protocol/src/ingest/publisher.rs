@@ -60,8 +60,8 @@ impl Publisher {
         let carrier = if config.needs_ffmpeg() {
             Carrier::Ffmpeg(Progress::default())
         } else {
-            let dice = fastrand::Rng::with_seed(options.seed);
-            Carrier::Rtmp(Box::new(Session::new(config.place(), dice)))
+            let rng = fastrand::Rng::with_seed(options.seed);
+            Carrier::Rtmp(Box::new(Session::new(config.place(), rng)))
         };
         Self {
             config,

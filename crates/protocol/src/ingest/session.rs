@@ -84,12 +84,12 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A session at `place`, whose handshake has random bytes of `dice`.
-    pub(super) fn new(place: Place, mut dice: fastrand::Rng) -> Self {
+    /// A session at `place`, whose handshake has random bytes of `rng`.
+    pub(super) fn new(place: Place, mut rng: fastrand::Rng) -> Self {
         let mut hello = vec![VERSION];
         // Time and zero, then random bytes.
         hello.extend_from_slice(&[0; 8]);
-        hello.extend(std::iter::repeat_with(|| dice.u8(..)).take(HANDSHAKE_BYTES - 8));
+        hello.extend(std::iter::repeat_with(|| rng.u8(..)).take(HANDSHAKE_BYTES - 8));
         Self {
             place,
             stage: Stage::Handshake,

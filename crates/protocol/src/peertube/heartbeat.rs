@@ -72,9 +72,9 @@ impl Heartbeat {
         now: Instant,
         rhythm: Rhythm,
         has_session: bool,
-        dice: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
     ) -> Self {
-        let session = has_session.then(|| (0..SESSION_LEN).map(|_| dice.alphanumeric()).collect());
+        let session = has_session.then(|| (0..SESSION_LEN).map(|_| rng.alphanumeric()).collect());
         Self {
             session,
             view_at: now + rhythm.view_every,
@@ -179,8 +179,8 @@ mod tests {
 
     #[test]
     fn it_beats_while_playback_goes_on_only() {
-        let (now, mut dice) = (Instant::now(), fastrand::Rng::with_seed(1));
-        let mut heartbeat = Heartbeat::new(now, RHYTHM, true, &mut dice);
+        let (now, mut rng) = (Instant::now(), fastrand::Rng::with_seed(1));
+        let mut heartbeat = Heartbeat::new(now, RHYTHM, true, &mut rng);
         let at = |seconds| now + Duration::from_secs(seconds);
         let second = PlaybackInterval {
             ended_at: now,
@@ -212,16 +212,16 @@ mod tests {
             "{metrics}"
         );
         assert!(metrics.starts_with(r#"{"resolution":0,"fps":0,"#), "nothing was shown: {metrics}");
-        let old = Heartbeat::new(now, RHYTHM, false, &mut dice);
+        let old = Heartbeat::new(now, RHYTHM, false, &mut rng);
         assert_eq!(old.view(), r#"{"currentTime":0}"#);
         let mut silent =
-            Heartbeat::new(now, Rhythm { metrics_every: None, ..RHYTHM }, true, &mut dice);
+            Heartbeat::new(now, Rhythm { metrics_every: None, ..RHYTHM }, true, &mut rng);
         assert_eq!((silent.due_metrics(at(60), "a", true), silent.next_timeout()), (None, at(5)));
     }
     #[test]
     fn metrics_have_the_resolution_and_the_frames_a_second_that_are_played() {
-        let (now, mut dice) = (Instant::now(), fastrand::Rng::with_seed(1));
-        let mut heartbeat = Heartbeat::new(now, RHYTHM, true, &mut dice);
+        let (now, mut rng) = (Instant::now(), fastrand::Rng::with_seed(1));
+        let mut heartbeat = Heartbeat::new(now, RHYTHM, true, &mut rng);
         let shown = |kind, picture_lines, source_fps| TrackInterval {
             track: TrackId(0),
             kind,

@@ -45,7 +45,7 @@ const SOCKET_AGAIN_MAX: Duration = Duration::from_secs(5);
 pub struct Visitor {
     config: Config,
     options: ParticipantOptions,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
     calls: Calls,
     version: Option<Version>,
     rhythm: Option<Rhythm>,
@@ -79,7 +79,7 @@ impl Visitor {
         };
         Self {
             calls: Calls::new(config.page.clone(), version, config.player.head_timeout),
-            dice: fastrand::Rng::with_seed(options.seed),
+            rng: fastrand::Rng::with_seed(options.seed),
             config,
             options,
             version: None,
@@ -316,7 +316,7 @@ impl Visitor {
         self.player = Some(player);
         self.observe(Observation::Reached(Phase::PageLoaded, now));
         let rhythm = self.rhythm.unwrap_or_else(|| rhythm::of_page(&[]));
-        let heartbeat = Heartbeat::new(now, rhythm, version.has_sessions, &mut self.dice);
+        let heartbeat = Heartbeat::new(now, rhythm, version.has_sessions, &mut self.rng);
         let view = heartbeat.view();
         self.heartbeat = Some(heartbeat);
         self.send_view(now, view);
@@ -365,7 +365,7 @@ impl Visitor {
                 let has_worked = self.socket.as_ref().is_some_and(SocketIo::has_joined);
                 let failures = if has_worked { 0 } else { self.socket_failures };
                 self.socket_failures = failures.saturating_add(1);
-                self.socket_again_at = Some(now + socket_delay(failures, self.dice.f64()));
+                self.socket_again_at = Some(now + socket_delay(failures, self.rng.f64()));
                 ended.into_iter().for_each(|(call, called)| self.called(now, call, called));
             }
             Some(SocketEvent::State(_) | SocketEvent::Viewers(_)) | None => {}

@@ -41,7 +41,7 @@ pub(super) struct Framing {
 }
 
 /// The result of looking at the beginning of some bytes.
-enum Cut<'a> {
+enum Scanned<'a> {
     Piece(Piece<'a>, usize),
     /// It needs so many bytes in all, as far as is known.
     Incomplete(usize),
@@ -64,8 +64,8 @@ impl Framing {
         while !self.kept.is_empty() && !bytes.is_empty() {
             // Of an interleaved frame as few bytes as complete it, so that the frames after it stay
             // in place. A message is rare; all bytes are kept with it.
-            let taken = match (self.kept.first(), cut(&self.kept)?) {
-                (Some(&DOLLAR), Cut::Incomplete(needed)) => {
+            let taken = match (self.kept.first(), scan(&self.kept)?) {
+                (Some(&DOLLAR), Scanned::Incomplete(needed)) => {
                     needed.saturating_sub(self.kept.len()).min(bytes.len())
                 }
                 _ => bytes.len(),
@@ -95,18 +95,18 @@ impl Framing {
     ) -> Result<usize, FramingError> {
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            match cut(rest)? {
-                Cut::Piece(piece, length) => {
+            match scan(rest)? {
+                Scanned::Piece(piece, length) => {
                     self.report_skipped(each);
                     each(piece);
                     at += length;
                 }
-                Cut::Noise(length) => {
+                Scanned::Noise(length) => {
                     self.skipped += length;
                     at += length;
                 }
-                Cut::Blank(length) => at += length,
-                Cut::Incomplete(_) => break,
+                Scanned::Blank(length) => at += length,
+                Scanned::Incomplete(_) => break,
             }
         }
         if at == bytes.len() {
@@ -122,23 +122,23 @@ impl Framing {
     }
 }
 
-fn cut(bytes: &[u8]) -> Result<Cut<'_>, FramingError> {
+fn scan(bytes: &[u8]) -> Result<Scanned<'_>, FramingError> {
     match bytes {
         [DOLLAR, channel, high, low, rest @ ..] => {
             let length = usize::from(u16::from_be_bytes([*high, *low]));
             Ok(match rest.get(..length) {
-                Some(packet) => Cut::Piece(
+                Some(packet) => Scanned::Piece(
                     Piece::Frame { channel: *channel, packet },
                     FRAME_HEADER_BYTES + length,
                 ),
-                None => Cut::Incomplete(FRAME_HEADER_BYTES + length),
+                None => Scanned::Incomplete(FRAME_HEADER_BYTES + length),
             })
         }
-        [DOLLAR, ..] => Ok(Cut::Incomplete(FRAME_HEADER_BYTES)),
+        [DOLLAR, ..] => Ok(Scanned::Incomplete(FRAME_HEADER_BYTES)),
         // Blank lines between messages are allowed (RFC 2326 section 4.1, as in HTTP).
-        [b'\r' | b'\n', ..] => Ok(Cut::Blank(blank(bytes))),
+        [b'\r' | b'\n', ..] => Ok(Scanned::Blank(blank(bytes))),
         [first, ..] if first.is_ascii_alphabetic() => message(bytes),
-        _ => Ok(Cut::Noise(noise(bytes))),
+        _ => Ok(Scanned::Noise(noise(bytes))),
     }
 }
 
@@ -156,12 +156,12 @@ fn noise(bytes: &[u8]) -> usize {
     (1..bytes.len()).find(|at| begins(*at)).unwrap_or(bytes.len())
 }
 
-fn message(bytes: &[u8]) -> Result<Cut<'_>, FramingError> {
+fn message(bytes: &[u8]) -> Result<Scanned<'_>, FramingError> {
     let length = head_length(bytes);
     let head = bytes.get(..length.unwrap_or(bytes.len())).unwrap_or_default();
     let Some(mut text) = with_crlf(head) else { return parsed(bytes, bytes, 0) };
     if length.is_none() && is_head(bytes) && bytes.len() < MESSAGE_BYTES_MAX {
-        return Ok(Cut::Incomplete(bytes.len() + 1));
+        return Ok(Scanned::Incomplete(bytes.len() + 1));
     }
     let added = text.len() - head.len();
     text.extend_from_slice(bytes.get(head.len()..).unwrap_or_default());
@@ -194,22 +194,22 @@ fn with_crlf(head: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Reads a message as `text`, which is `bytes` with this many bytes added to its head.
-fn parsed(bytes: &[u8], text: &[u8], added: usize) -> Result<Cut<'static>, FramingError> {
+fn parsed(bytes: &[u8], text: &[u8], added: usize) -> Result<Scanned<'static>, FramingError> {
     match Message::<Vec<u8>>::parse(text) {
         Ok((message, length)) => {
-            Ok(Cut::Piece(Piece::Message(Box::new(message)), length.saturating_sub(added)))
+            Ok(Scanned::Piece(Piece::Message(Box::new(message)), length.saturating_sub(added)))
         }
         Err(ParseError::Incomplete(more)) => {
             let needed = bytes.len().saturating_add(more.map_or(1, std::num::NonZero::get));
             if needed > MESSAGE_BYTES_MAX {
                 Err(FramingError::TooLong)
             } else {
-                Ok(Cut::Incomplete(needed))
+                Ok(Scanned::Incomplete(needed))
             }
         }
         // After lost frames a letter may be in the middle of media: what follows is searched for
         // the next beginning.
-        Err(ParseError::Error) if !is_head(bytes) => Ok(Cut::Noise(noise(bytes))),
+        Err(ParseError::Error) if !is_head(bytes) => Ok(Scanned::Noise(noise(bytes))),
         Err(ParseError::Error) => Err(FramingError::NotRtsp),
     }
 }

@@ -10,18 +10,18 @@ pub(super) struct Playback {
     start: PlaybackPosition,
     steps: VecDeque<PlaybackStep>,
     pub(super) at_end: AtEnd,
-    pub(super) doing: Doing,
+    pub(super) state: PlaybackState,
     /// When PLAY was first answered: the script counts from it.
     began_at: Option<Instant>,
     /// Length of the recording; `None` for a live presentation.
     length: Option<Duration>,
     position: Position,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
 }
 
 /// What a viewer is doing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Doing {
+pub(super) enum PlaybackState {
     /// The first PLAY is not answered yet.
     Joins,
     Plays,
@@ -73,11 +73,11 @@ impl Playback {
             start,
             steps: steps.into(),
             at_end,
-            doing: Doing::Joins,
+            state: PlaybackState::Joins,
             began_at: None,
             length: None,
             position: Position { at: Duration::ZERO, moves_since: None, scale: 1.0 },
-            dice: fastrand::Rng::with_seed(seed),
+            rng: fastrand::Rng::with_seed(seed),
         }
     }
 
@@ -96,7 +96,7 @@ impl Playback {
         let length = self.length?;
         Some(match position {
             PlaybackPosition::At(at) => at,
-            PlaybackPosition::Random => length.mul_f64(self.dice.f64()),
+            PlaybackPosition::Random => length.mul_f64(self.rng.f64()),
         })
     }
 
@@ -110,7 +110,7 @@ impl Playback {
         self.began_at.get_or_insert(now);
         let at = from.unwrap_or_else(|| self.at(now));
         self.position = Position { at, moves_since: Some(now), scale };
-        self.doing = Doing::Plays;
+        self.state = PlaybackState::Plays;
     }
 
     /// The server has stopped.
@@ -148,7 +148,7 @@ impl Playback {
 
     /// When the next action of the script is due.
     pub(super) fn next_step_at(&self) -> Option<Instant> {
-        let step = self.steps.front().filter(|_| self.doing == Doing::Plays)?;
+        let step = self.steps.front().filter(|_| self.state == PlaybackState::Plays)?;
         self.began_at?.checked_add(step.at)
     }
 
@@ -216,7 +216,7 @@ mod tests {
         playback.plays(start, Some(Duration::ZERO), 1.0);
         assert_eq!(playback.take_step(start + S), None);
         assert_eq!(playback.take_step(start + 2 * S), Some(Due::Do(Then::Pause(S))));
-        playback.doing = Doing::Paused { until: start + 3 * S };
+        playback.state = PlaybackState::Paused { until: start + 3 * S };
         assert_eq!(playback.next_step_at(), None);
         playback.plays(start + 3 * S, None, 1.0);
         assert_eq!(playback.take_step(start + 3 * S), Some(Due::Do(Then::Seek(9 * S))));

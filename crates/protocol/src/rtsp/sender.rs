@@ -37,7 +37,7 @@ pub(super) struct Sender {
     streams: Vec<Stream>,
     clock: WallClock,
     cname: String,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
     round_trip_s: Option<f64>,
     intervals: SentIntervals,
 }
@@ -51,19 +51,19 @@ impl Sender {
         joined_at: Instant,
         now: Instant,
     ) -> Self {
-        let mut dice = fastrand::Rng::with_seed(seed);
+        let mut rng = fastrand::Rng::with_seed(seed);
         let streams = media.iter().enumerate().map(|(at, media)| Stream {
             track: PublishedTrack::new(media, now),
-            ssrc: dice.u32(1..),
+            ssrc: rng.u32(1..),
             payload_type: payload_type(at),
-            sequence: dice.u16(..),
-            timestamp_base: dice.u32(..),
+            sequence: rng.u16(..),
+            timestamp_base: rng.u32(..),
             next_report_at: now,
         });
         let streams = streams.collect();
-        let cname = cname(&mut dice);
+        let cname = cname(&mut rng);
         let intervals = SentIntervals::new(joined_at, now);
-        Self { streams, clock, cname, dice, round_trip_s: None, intervals }
+        Self { streams, clock, cname, rng, round_trip_s: None, intervals }
     }
 
     /// Passes the packets of all frames that are due to `each`, with the track's index, frame by
@@ -88,7 +88,7 @@ impl Sender {
         };
         let (at, stream) =
             self.streams.iter_mut().enumerate().find(|(_, stream)| is_due(stream))?;
-        stream.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.dice.f64());
+        stream.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.rng.f64());
         let mut packet = Vec::with_capacity(96);
         let info = stream.report(now, self.clock);
         let _ = RtcpWriter::compound(&mut packet, Report::Sender(&info), &[], &self.cname);

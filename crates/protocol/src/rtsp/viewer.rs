@@ -10,7 +10,7 @@ use throng_scenario::{AtEnd, PlaybackScript};
 use super::client::{Answer, Played};
 use super::description::Description;
 use super::framing::FRAME_HEADER_BYTES;
-use super::playback::{Doing, Due, Playback, Then};
+use super::playback::{Due, Playback, PlaybackState, Then};
 use super::receiver::{Receiver, ReceiverOptions};
 use super::rtp_info;
 use super::session::{Config, Session, Stage};
@@ -163,8 +163,11 @@ impl Viewer {
         if set_up == SetUp::All {
             self.session.observe(Observation::Reached(Phase::Negotiated, now));
             // Set up anew, a recording begins again.
-            let from =
-                if self.playback.doing == Doing::Joins { self.start } else { Duration::ZERO };
+            let from = if self.playback.state == PlaybackState::Joins {
+                self.start
+            } else {
+                Duration::ZERO
+            };
             self.session.client.play(now, Some(from), self.playback.scale());
         }
     }
@@ -190,8 +193,8 @@ impl Viewer {
     }
 
     fn plays(&mut self, now: Instant, played: &Played) {
-        let wanted = match self.playback.doing {
-            Doing::Continues(Then::Scale(scale)) => scale,
+        let wanted = match self.playback.state {
+            PlaybackState::Continues(Then::Scale(scale)) => scale,
             _ => self.playback.scale(),
         };
         // A server that does not know the header plays at normal speed.
@@ -200,16 +203,16 @@ impl Viewer {
             self.session
                 .anomaly("rtsp", format!("speed {wanted} was asked for, {scale} is played"));
         }
-        let asked = match self.playback.doing {
-            Doing::Joins => Some(self.start),
-            Doing::Restarts | Doing::SetsUpAnew => Some(Duration::ZERO),
-            Doing::Continues(Then::Seek(to)) => Some(to),
+        let asked = match self.playback.state {
+            PlaybackState::Joins => Some(self.start),
+            PlaybackState::Restarts | PlaybackState::SetsUpAnew => Some(Duration::ZERO),
+            PlaybackState::Continues(Then::Seek(to)) => Some(to),
             _ => None,
         };
         if let Some(receiver) = &mut self.receiver {
-            match self.playback.doing {
-                Doing::Restarts | Doing::SetsUpAnew => receiver.resume(now),
-                Doing::Continues(_) => {
+            match self.playback.state {
+                PlaybackState::Restarts | PlaybackState::SetsUpAnew => receiver.resume(now),
+                PlaybackState::Continues(_) => {
                     let tracks = self.session.tracks.iter();
                     let urls =
                         tracks.map(|track| self.session.client.url_of(track.control.as_deref()));
@@ -221,12 +224,12 @@ impl Viewer {
                 _ => {}
             }
         }
-        if self.playback.doing == Doing::Joins {
+        if self.playback.state == PlaybackState::Joins {
             let path = self.session.path();
             self.session.observe(Observation::Path(path));
             self.session.observe(Observation::Reached(Phase::Playing, now));
         }
-        self.is_replay = self.playback.doing == Doing::Restarts;
+        self.is_replay = self.playback.state == PlaybackState::Restarts;
         self.playback.plays(now, played.from.or(asked), scale);
         if let Some(receiver) = &mut self.receiver {
             receiver.expect(now, self.playback.end_at());
@@ -236,18 +239,18 @@ impl Viewer {
 
     fn play_refused(&mut self, now: Instant, status: StatusCode) {
         let code = u16::from(status);
-        match self.playback.doing {
-            Doing::Restarts => {
+        match self.playback.state {
+            PlaybackState::Restarts => {
                 let detail =
                     format!("the recording could not be played again ({code}); it is set up anew");
                 self.session.anomaly("rtsp", detail);
                 self.set_up_anew(now);
             }
             // 457 Invalid Range, 501 Not Implemented: it is played on from where it was.
-            Doing::Continues(Then::Seek(_) | Then::Scale(_)) => {
+            PlaybackState::Continues(Then::Seek(_) | Then::Scale(_)) => {
                 self.session
                     .anomaly("rtsp", format!("a seek or another speed was refused ({code})"));
-                self.playback.doing = Doing::Continues(Then::PlayOn);
+                self.playback.state = PlaybackState::Continues(Then::PlayOn);
                 self.session.client.play(now, None, self.playback.scale());
             }
             _ => {
@@ -270,7 +273,7 @@ impl Viewer {
                 }
                 // A PLAY during playback would be queued (RFC 2326 section 10.5): players pause
                 // before they seek.
-                self.playback.doing = Doing::Stops(then);
+                self.playback.state = PlaybackState::Stops(then);
                 self.session.client.pause(now);
             }
         }
@@ -278,15 +281,15 @@ impl Viewer {
 
     fn paused(&mut self, now: Instant) {
         self.playback.stopped(now);
-        match self.playback.doing {
-            Doing::Stops(Then::Pause(time)) => {
+        match self.playback.state {
+            PlaybackState::Stops(Then::Pause(time)) => {
                 if let Some(receiver) = &mut self.receiver {
                     receiver.pause(now);
                 }
                 let until = now.checked_add(time).unwrap_or(now + NEVER);
-                self.playback.doing = Doing::Paused { until };
+                self.playback.state = PlaybackState::Paused { until };
             }
-            Doing::Stops(then) => self.go_on(now, then),
+            PlaybackState::Stops(then) => self.go_on(now, then),
             _ => {}
         }
     }
@@ -295,15 +298,15 @@ impl Viewer {
     /// played at once.
     fn pause_refused(&mut self, now: Instant, status: StatusCode) {
         self.session.anomaly("rtsp", format!("PAUSE was refused ({})", u16::from(status)));
-        match self.playback.doing {
-            Doing::Stops(Then::Pause(_)) => self.playback.doing = Doing::Plays,
-            Doing::Stops(then) => self.go_on(now, then),
+        match self.playback.state {
+            PlaybackState::Stops(Then::Pause(_)) => self.playback.state = PlaybackState::Plays,
+            PlaybackState::Stops(then) => self.go_on(now, then),
             _ => {}
         }
     }
 
     fn go_on(&mut self, now: Instant, then: Then) {
-        self.playback.doing = Doing::Continues(then);
+        self.playback.state = PlaybackState::Continues(then);
         let (from, scale) = match then {
             Then::Seek(to) => (Some(to), self.playback.scale()),
             Then::Scale(scale) => (None, scale),
@@ -333,7 +336,7 @@ impl Viewer {
             receiver.end_position(now);
         }
         self.playback.stopped(now);
-        self.playback.doing = Doing::Restarts;
+        self.playback.state = PlaybackState::Restarts;
         self.session.client.play(now, Some(Duration::ZERO), self.playback.scale());
     }
 
@@ -356,7 +359,7 @@ impl Viewer {
             receiver.end_position(now);
         }
         self.playback.stopped(now);
-        self.playback.doing = Doing::SetsUpAnew;
+        self.playback.state = PlaybackState::SetsUpAnew;
         self.plays_once = true;
         if !self.session.client.tear_down(now) {
             self.gone(now);
@@ -364,7 +367,7 @@ impl Viewer {
     }
 
     fn gone(&mut self, now: Instant) {
-        if self.session.stage == Stage::Active && self.playback.doing == Doing::SetsUpAnew {
+        if self.session.stage == Stage::Active && self.playback.state == PlaybackState::SetsUpAnew {
             self.session.client.forget_session();
             return self.session.prepare(now, 0);
         }
@@ -431,8 +434,8 @@ impl Viewer {
 
     /// What is due by the script, by the length of the recording, or by what arrives.
     fn play_on(&mut self, now: Instant) {
-        match self.playback.doing {
-            Doing::Plays => {
+        match self.playback.state {
+            PlaybackState::Plays => {
                 if self.session.client.is_free()
                     && let Some(due) = self.playback.take_step(now)
                 {
@@ -440,7 +443,7 @@ impl Viewer {
                 }
                 self.check_media(now);
             }
-            Doing::Paused { until } if now >= until && self.session.client.is_free() => {
+            PlaybackState::Paused { until } if now >= until && self.session.client.is_free() => {
                 self.go_on(now, Then::Pause(Duration::ZERO));
             }
             _ => {}
@@ -507,9 +510,9 @@ impl Viewer {
         let mut all = vec![];
         all.extend(self.session.client.next_timeout());
         let is_free = self.session.client.is_free();
-        match (&self.session.stage, self.playback.doing) {
+        match (&self.session.stage, self.playback.state) {
             (Stage::Leaving { by, .. }, _) => all.push((*by, "goodbye overdue")),
-            (Stage::Active, Doing::Plays) => {
+            (Stage::Active, PlaybackState::Plays) => {
                 let timeouts = self.session.options.timeouts;
                 let last = self.receiver.as_ref().and_then(Receiver::last_media_at);
                 all.extend(last.map(|last| (last + timeouts.silence, "media overdue")));
@@ -527,7 +530,7 @@ impl Viewer {
                         .map(|at| (at, "action of the viewer")),
                 );
             }
-            (Stage::Active, Doing::Paused { until }) if is_free => {
+            (Stage::Active, PlaybackState::Paused { until }) if is_free => {
                 all.push((until, "end of the pause"));
             }
             _ => {}

@@ -9,8 +9,8 @@ use throng_scenario::{Secret, TurnHost, TurnServer, TurnUri};
 use url::Url;
 
 mod response_deadline;
-mod said;
 mod sections;
+mod server_message;
 
 pub mod janus;
 pub mod livekit;

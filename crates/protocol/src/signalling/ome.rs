@@ -21,7 +21,7 @@ use throng_scenario::Secret;
 use url::Url;
 
 use super::response_deadline::{ANSWER_WITHIN, ResponseDeadline};
-use super::said::{self, LIST_MAX};
+use super::server_message::{self, LIST_MAX};
 use super::{RelayServer, SignalInput, SignalOutput, Signalling};
 use crate::participant::{ChannelError, Message, Open, Why};
 
@@ -97,10 +97,12 @@ impl Ome {
     }
 
     fn heard(&mut self, message: &Message) -> Result<(), Failure> {
-        let said: Said = said::json(SERVER, message)?;
+        let said: Said = server_message::json(SERVER, message)?;
         if let Some(code) = said.code.filter(|code| *code != 200) {
-            let error =
-                said.error.as_deref().map_or_else(|| "no reason given".into(), said::excerpt);
+            let error = said
+                .error
+                .as_deref()
+                .map_or_else(|| "no reason given".into(), server_message::excerpt);
             // "Cannot create offer": the stream is not there, or not yet.
             let reason =
                 if code == 404 { FailureReason::NoSuchRoom } else { FailureReason::Refused };
@@ -121,19 +123,22 @@ impl Ome {
             Some(p2p) if p2p.ends_with("_p2p") => {
                 self.anomaly(format!(
                     "{SERVER}: declined {}: viewers do not relay",
-                    said::excerpt(p2p)
+                    server_message::excerpt(p2p)
                 ));
                 Ok(())
             }
             Some(other) => {
-                self.anomaly(format!("{SERVER}: unknown command {}", said::excerpt(other)));
+                self.anomaly(format!(
+                    "{SERVER}: unknown command {}",
+                    server_message::excerpt(other)
+                ));
                 Ok(())
             }
             None if said.error.is_some() => {
-                let error = said.error.as_deref().map(said::excerpt).unwrap_or_default();
+                let error = said.error.as_deref().map(server_message::excerpt).unwrap_or_default();
                 Err(Failure::new(FailureReason::Refused, format!("{SERVER} refused: {error}")))
             }
-            None => Err(said::broken(SERVER, "a message without command, code or error")),
+            None => Err(server_message::broken(SERVER, "a message without command, code or error")),
         }
     }
 
@@ -142,15 +147,15 @@ impl Ome {
             self.anomaly(format!("{SERVER}: an offer that was not requested"));
             return Ok(());
         }
-        let id = said.id.ok_or_else(|| said::broken(SERVER, "an offer without id"))?;
-        let sdp = said.sdp.ok_or_else(|| said::broken(SERVER, "an offer without sdp"))?;
+        let id = said.id.ok_or_else(|| server_message::broken(SERVER, "an offer without id"))?;
+        let sdp = said.sdp.ok_or_else(|| server_message::broken(SERVER, "an offer without sdp"))?;
         if sdp.kind != "offer" {
-            return Err(said::broken(
+            return Err(server_message::broken(
                 SERVER,
-                format!("sdp of type {} in an offer", said::excerpt(&sdp.kind)),
+                format!("sdp of type {} in an offer", server_message::excerpt(&sdp.kind)),
             ));
         }
-        let sdp = said::session_description(SERVER, "the offer", sdp.sdp)?;
+        let sdp = server_message::session_description(SERVER, "the offer", sdp.sdp)?;
         self.state = State::Answering(Session { id, peer_id: said.peer_id.unwrap_or(0) });
         self.relays(said.ice_servers.into_iter().chain(said.ice_servers_older));
         self.outputs.push_back(SignalOutput::RemoteOffer(sdp));
@@ -184,8 +189,10 @@ impl Ome {
         if candidates.len() > LIST_MAX {
             self.anomaly(format!("{SERVER}: {} candidates; took {LIST_MAX}", candidates.len()));
         }
-        let taken =
-            candidates.into_iter().take(LIST_MAX).filter_map(|c| said::candidate(&c.candidate));
+        let taken = candidates
+            .into_iter()
+            .take(LIST_MAX)
+            .filter_map(|c| server_message::candidate(&c.candidate));
         self.outputs.extend(taken.map(SignalOutput::RemoteCandidate));
     }
 

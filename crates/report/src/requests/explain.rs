@@ -1,11 +1,11 @@
 //! What a difference between a run and an access log may come from: only what the data supports.
 
-use super::beside::{Beside, LogAnswer};
+use super::comparison::{LogAnswer, LogComparison};
 use super::grouped;
 use super::log::LogRequests;
 
 /// The remarks, the most likely first.
-pub(super) fn remarks(beside: &Beside, log: &LogRequests, has_others: bool) -> Vec<String> {
+pub(super) fn remarks(beside: &LogComparison, log: &LogRequests, has_others: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     if beside.answer == LogAnswer::NothingToCompare {
         remarks.push(nothing(beside, log));
@@ -44,7 +44,7 @@ pub(super) fn remarks(beside: &Beside, log: &LogRequests, has_others: bool) -> V
     remarks
 }
 
-fn nothing(beside: &Beside, log: &LogRequests) -> String {
+fn nothing(beside: &LogComparison, log: &LogRequests) -> String {
     let count = grouped;
     if beside.ours == 0 {
         return "no request of the run, or of the chosen host and prefix, had a response".into();
@@ -72,7 +72,7 @@ fn nothing(beside: &Beside, log: &LogRequests) -> String {
     "no line is of the time of the run: the log is of another time, its clock or time zone is wrong, or it was rotated".into()
 }
 
-fn missing(beside: &Beside, log: &LogRequests) -> String {
+fn missing(beside: &LogComparison, log: &LogRequests) -> String {
     let lacks = format!("the log lacks {} requests that were answered", grouped(beside.missing));
     // The window is a second wider than the requests.
     let (first, last) = (beside.from_unix_s + 1.0, beside.to_unix_s - 1.0);
@@ -101,7 +101,7 @@ fn missing(beside: &Beside, log: &LogRequests) -> String {
     }
 }
 
-fn surplus(beside: &Beside, log: &LogRequests) -> String {
+fn surplus(beside: &LogComparison, log: &LogRequests) -> String {
     let has = format!("the log has {} requests that the run did not make", grouped(beside.surplus));
     if !log.has_agents() {
         return format!(

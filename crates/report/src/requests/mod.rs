@@ -1,7 +1,7 @@
 //! The HTTP requests of a run's players by URI and status, and beside the server's access log.
 
 mod accounts;
-mod beside;
+mod comparison;
 mod explain;
 mod log;
 pub mod text;
@@ -13,7 +13,7 @@ use throng_observation::run::RunInfo;
 use throng_observation::{HttpRequestCounters, HttpRequestRow, HttpRequestTotals, untrusted};
 
 pub use accounts::{ErrorsOfMinute, KindOfUri, LogAccounts};
-pub use beside::{Beside, ComparedUri, LogAnswer};
+pub use comparison::{ComparedUri, LogAnswer, LogComparison};
 pub use log::{LogLine, LogRequests, LogSelection};
 
 /// The answer of `throng requests --json`.
@@ -36,7 +36,7 @@ pub struct RequestReport {
     /// Requests by URI, those with the most first.
     pub uris: Vec<UriRequests>,
     /// The same requests in the server's log, where one was read.
-    pub access_log: Option<Beside>,
+    pub access_log: Option<LogComparison>,
 }
 
 /// The requests of one host, path, method, status and version.

@@ -72,13 +72,13 @@ fn log(selection: LogSelection, lines: Lines<'_>) -> LogRequests {
     log
 }
 
-fn beside(host: Option<&str>, prefix: &str, lines: Lines<'_>) -> Beside {
+fn beside(host: Option<&str>, prefix: &str, lines: Lines<'_>) -> LogComparison {
     let selection = LogSelection::of_run(&info(), &rows(), host, prefix, "throng/").unwrap();
-    Beside::of(&rows(), host, &log(selection, lines))
+    LogComparison::of(&rows(), host, &log(selection, lines))
 }
 
 /// Missing, surplus, given up and in the log, cut off and in the log.
-fn misfits(beside: &Beside) -> [u64; 4] {
+fn misfits(beside: &LogComparison) -> [u64; 4] {
     [beside.missing, beside.surplus, beside.given_up_in_log, beside.cut_off_in_log]
 }
 
@@ -185,7 +185,7 @@ fn lines_that_cannot_be_read_are_counted_and_explain_what_is_missing() {
     let selection = LogSelection::of_run(&info(), &rows(), None, "", "throng/").unwrap();
     let mut log = log(selection, &[SAME[0], (11, "/1.ts", 200, 20.0, US), SAME[2]]);
     (0..3).for_each(|_| log.add(None));
-    let beside = Beside::of(&rows(), None, &log);
+    let beside = LogComparison::of(&rows(), None, &log);
     assert_eq!((beside.answer, beside.missing, beside.lines_unread), (LogAnswer::Differs, 3, 3));
     assert!(
         beside.remarks[0].contains("3 lines are in an unsupported format"),
@@ -212,7 +212,7 @@ fn a_log_of_endless_uris_takes_bounded_memory_and_says_so() {
         }));
     }
     assert_eq!((log.of_run().len(), log.not_listed), (200_000, 3));
-    let remarks = Beside::of(&rows(), None, &log).remarks;
+    let remarks = LogComparison::of(&rows(), None, &log).remarks;
     assert!(
         remarks.iter().any(|remark| remark.contains("more URIs than are counted one by one")),
         "{remarks:?}"

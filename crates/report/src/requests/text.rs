@@ -6,7 +6,8 @@ use throng_observation::units::{bytes, percent};
 use throng_observation::untrusted;
 
 use super::{
-    Beside, ComparedUri, LogAccounts, LogAnswer, RequestReport, grouped, status_line, status_words,
+    ComparedUri, LogAccounts, LogAnswer, LogComparison, RequestReport, grouped, status_line,
+    status_words,
 };
 use crate::columns::columns;
 
@@ -64,7 +65,7 @@ fn more(all: usize, rows_max: usize) -> String {
     }
 }
 
-fn beside_text(beside: &Beside, rows_max: usize) -> String {
+fn beside_text(beside: &LogComparison, rows_max: usize) -> String {
     let mut out = format!("log       {}\n", lines(beside));
     let (from, to) = (clock(beside.from_unix_s), clock(beside.to_unix_s));
     let _ = writeln!(
@@ -102,7 +103,7 @@ fn row(uri: &ComparedUri) -> Vec<String> {
 }
 
 /// `1,200 lines: 980 compared, 180 of other user agents, …`.
-fn lines(beside: &Beside) -> String {
+fn lines(beside: &LogComparison) -> String {
     let parts = [
         (beside.theirs, "compared"),
         (beside.lines_at_other_times, "at other times"),
@@ -116,7 +117,7 @@ fn lines(beside: &Beside) -> String {
     format!("{} lines: {}", grouped(beside.lines), parts.join(", "))
 }
 
-fn answer(beside: &Beside, differing: usize) -> String {
+fn answer(beside: &LogComparison, differing: usize) -> String {
     let (ours, theirs) = (grouped(beside.ours), grouped(beside.theirs));
     let uris = beside.uris.iter().filter(|uri| uri.theirs.is_some()).count();
     match beside.answer {

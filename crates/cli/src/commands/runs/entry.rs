@@ -7,7 +7,7 @@ use serde::Serialize;
 use throng_observation::run::Ending;
 use throng_store::RunFolder;
 
-use crate::kept::{Asked, Labels, MatrixFile, OptionsFile, SummaryFile, read_json};
+use crate::kept::{KeptCommand, Labels, MatrixFile, OptionsFile, SummaryFile, read_json};
 
 /// Outcomes of runs without a `summary.json` to tell.
 const UNFINISHED: &str = "unfinished";
@@ -109,7 +109,7 @@ impl Entry {
     }
 
     fn fill_run(&mut self, has_database: bool) {
-        match Asked::read(&self.path) {
+        match KeptCommand::read(&self.path) {
             Ok(Some(asked)) => {
                 (self.kind, self.scenario) = (asked.command().to_owned(), Some(asked.name()));
             }

@@ -11,7 +11,7 @@ use throng_observation::fleet::{
     WORKER_ROWS_MISSING_EVENT, WorkerInfo,
 };
 use throng_observation::run::{EventRow, Row};
-use throng_store::{RunAgain, StoreError};
+use throng_store::{RebuiltRun, StoreError};
 
 use super::super::merging::{not_reassigned, reassigned};
 use crate::console::{CliError, Interrupt, say};
@@ -24,7 +24,7 @@ const ROWS_OF_A_COMMIT: usize = 1_000;
 
 /// A run that is collected.
 pub(super) struct Collecting {
-    again: RunAgain,
+    again: RebuiltRun,
     ledger: Ledger,
     /// Workers that their coordinator had given up: nothing of them is waited for.
     given_up: BTreeSet<u16>,
@@ -33,7 +33,7 @@ pub(super) struct Collecting {
 }
 
 impl Collecting {
-    pub(super) fn new(again: RunAgain, ledger: Ledger) -> Self {
+    pub(super) fn new(again: RebuiltRun, ledger: Ledger) -> Self {
         Self { again, ledger, given_up: BTreeSet::new(), merged: Vec::new(), written: 0 }
     }
 

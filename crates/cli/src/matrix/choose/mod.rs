@@ -15,7 +15,7 @@ use self::choice::{choice, found_by, of_both};
 use super::chosen::TRIES;
 use super::plan::MatrixPlan;
 use super::run::CellRunner;
-use super::{Cut, answer, cut};
+use super::{Stopped, answer, stopped};
 use crate::console::{CliError, say};
 
 /// The plan with what its pairs measure, after the search that chooses it if one is needed; why it
@@ -23,7 +23,7 @@ use crate::console::{CliError, say};
 pub(super) fn measured(
     runner: &mut CellRunner<'_>,
     is_quiet: bool,
-) -> Result<Result<MatrixPlan, Cut>, CliError> {
+) -> Result<Result<MatrixPlan, Stopped>, CliError> {
     let (plan, folder) = (runner.plan, runner.folder);
     let (Measure::Auto { hold, search }, Some(first)) =
         (&plan.matrix.measure, plan.matrix.first_search())
@@ -37,9 +37,9 @@ pub(super) fn measured(
     let (run, demands) = answer::measured(&first, plan, folder);
     match run.status {
         RunStatus::Valid | RunStatus::Invalid => {}
-        RunStatus::Pending => return Ok(Err(cut(runner, run.reason))),
+        RunStatus::Pending => return Ok(Err(stopped(runner, run.reason))),
         RunStatus::Failed | RunStatus::Skipped => {
-            return Ok(Err(Cut::NoSearch(not_made(plan.baseline(), &run))));
+            return Ok(Err(Stopped::NoSearch(not_made(plan.baseline(), &run))));
         }
     }
     let wide = found_by(plan, &run, search);
@@ -48,7 +48,7 @@ pub(super) fn measured(
         Some(ends) => {
             let first = (&run, demands.as_slice());
             match narrowed(runner, ends, is_quiet)? {
-                Err(cut) => return Ok(Err(cut)),
+                Err(stopped) => return Ok(Err(stopped)),
                 Ok((run, demands)) => of_both(plan, first, (&run, &demands), *hold, search),
             }
         }
@@ -70,7 +70,7 @@ fn narrowed(
     runner: &mut CellRunner<'_>,
     ends: [u32; 2],
     is_quiet: bool,
-) -> Result<Result<(MatrixRun, Vec<Demand>), Cut>, CliError> {
+) -> Result<Result<(MatrixRun, Vec<Demand>), Stopped>, CliError> {
     let (plan, folder) = (runner.plan, runner.folder);
     let second = PlannedRun { cell: 0, repeat: PlannedRun::NARROWED };
     if folder.record(&second, plan).is_none_or(|run| run.status != RunStatus::Valid) {
@@ -84,7 +84,7 @@ fn narrowed(
     }
     let (run, demands) = answer::measured(&second, plan, folder);
     if run.status == RunStatus::Pending {
-        return Ok(Err(cut(runner, run.reason)));
+        return Ok(Err(stopped(runner, run.reason)));
     }
     Ok(Ok((run, demands)))
 }

@@ -12,7 +12,7 @@ use super::super::plan::NOT_WATCHED;
 use super::super::shown;
 use super::server::{log_of, watch};
 use super::{CellRunner, NoRun, SERVER, command};
-use crate::fleet::Crew;
+use crate::fleet::FleetWorkers;
 
 /// What the names of variables begin with that hold an override with a secret.
 const SET_VARIABLE: &str = "THRONG_SET_";
@@ -66,7 +66,7 @@ impl CellRunner<'_> {
             arguments.extend(["--consent-secret".to_owned(), named]);
         }
         arguments.extend(self.crew.iter().flat_map(|crew| crew.flags().iter().cloned()));
-        let bus = self.crew.as_ref().and_then(Crew::variable);
+        let bus = self.crew.as_ref().and_then(FleetWorkers::variable);
         variables.extend(bus.map(|(name, url)| (name.to_owned(), url)));
         let child = child::start(&arguments, &folder.join("run.log"), mark, variables)
             .map_err(|error| NoRun::failed(format!("throng cannot be started: {error}")))?;

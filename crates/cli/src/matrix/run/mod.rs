@@ -24,7 +24,7 @@ use super::machine::Machine;
 use super::plan::MatrixPlan;
 use super::{needs, shown};
 use crate::console::Interrupt;
-use crate::fleet::Crew;
+use crate::fleet::FleetWorkers;
 use crate::{run_id, watchers};
 
 /// How long a setup command may take.
@@ -43,7 +43,7 @@ pub(super) struct CellRunner<'a> {
     pub(super) interrupt: &'a Interrupt,
     pub(super) consent_secret: Option<&'a str>,
     /// The workers that play the crowds, if this machine does not.
-    pub(super) crew: Option<Crew>,
+    pub(super) crew: Option<FleetWorkers>,
     /// Between which crowds the search of a baseline that chooses looks, in place of the file's.
     pub(super) between: Option<[u32; 2]>,
 }
@@ -109,7 +109,7 @@ impl CellRunner<'_> {
 
     /// Which workers of `--on` have ended, in words.
     fn gone(&mut self) -> Option<String> {
-        self.crew.as_mut().and_then(Crew::gone)
+        self.crew.as_mut().and_then(FleetWorkers::gone)
     }
 
     /// The run, and the CPU time of server and crowd until the server was stopped, if it is known.
@@ -162,7 +162,7 @@ impl CellRunner<'_> {
         notes.extend(crowd.server_ended.clone());
         let mut run = self.judged(&crowd, &folder, hold);
         run.folder = folder.join("run.db").exists().then(|| folder::relative(planned, self.plan));
-        let crew = self.crew.as_ref().map(Crew::by_hand).unwrap_or_default();
+        let crew = self.crew.as_ref().map(FleetWorkers::by_hand).unwrap_or_default();
         run.command = Some(by_hand(&[arguments.as_slice(), crew].concat()));
         Ok((run, used))
     }

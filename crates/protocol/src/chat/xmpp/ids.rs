@@ -9,9 +9,9 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    pub(super) fn new(dice: &mut fastrand::Rng) -> Self {
-        let (a, b, c) = (dice.u32(..), dice.u16(..), dice.u16(..) & 0x0fff);
-        let d = dice.u16(..) & 0x3fff | 0x8000;
+    pub(super) fn new(rng: &mut fastrand::Rng) -> Self {
+        let (a, b, c) = (rng.u32(..), rng.u16(..), rng.u16(..) & 0x0fff);
+        let d = rng.u16(..) & 0x3fff | 0x8000;
         Self { prefix: format!("{a:08x}-{b:04x}-4{c:03x}-{d:04x}-"), count: 0 }
     }
 
@@ -34,8 +34,8 @@ mod tests {
 
     #[test]
     fn an_id_tells_its_number_and_those_of_others_tell_none() {
-        let mut dice = fastrand::Rng::with_seed(1);
-        let (mut ids, mut others) = (Ids::new(&mut dice), Ids::new(&mut dice));
+        let mut rng = fastrand::Rng::with_seed(1);
+        let (mut ids, mut others) = (Ids::new(&mut rng), Ids::new(&mut rng));
         let (first, second) = (ids.uuid(), ids.uuid());
         assert_eq!((first.0.len(), first.1, second.1), (36, 1, 2));
         assert_eq!(ids.number(&format!("{}:sendIQ", second.0)), Some(2));

@@ -332,7 +332,7 @@ fn another_nickname_is_asked_for_until_one_is_free() {
     stand
         .presence("Eve", "type='error'><error type='cancel'><not-acceptable xmlns='s'/></error>")
         .unwrap();
-    let said = Event::Odd("the nickname was not changed: not-acceptable".to_owned());
+    let said = Event::Anomaly("the nickname was not changed: not-acceptable".to_owned());
     assert_eq!((stand.events, stand.session.nick()), (vec![said], "Grace-2"));
 }
 
@@ -404,7 +404,7 @@ fn what_was_received_is_acknowledged_and_each_fifth_stanza_asks_for_the_same() {
     assert!(stand.events.is_empty());
     stand.receive("<a xmlns='urn:xmpp:sm:3' h='400'/>");
     assert!(
-        matches!(&stand.events[..], [Event::Odd(what)] if what.contains("of 396 stanzas, of which 1 were sent")),
+        matches!(&stand.events[..], [Event::Anomaly(what)] if what.contains("of 396 stanzas, of which 1 were sent")),
         "{:?}",
         stand.events
     );

@@ -93,7 +93,7 @@ pub struct SegmentExchange {
     next: u64,
     asked: Option<PeerId>,
     outputs: VecDeque<Output>,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
 }
 
 impl SegmentExchange {
@@ -112,7 +112,7 @@ impl SegmentExchange {
             next: FIRST,
             asked: None,
             outputs: VecDeque::new(),
-            dice: fastrand::Rng::with_seed(1),
+            rng: fastrand::Rng::with_seed(1),
         }
     }
 
@@ -212,7 +212,7 @@ impl SegmentExchange {
         if self.taken() == self.config.segments {
             return self.end(now, Outcome::Completed);
         }
-        self.asked = self.neighbours.request(now, self.next, &[], &mut self.dice);
+        self.asked = self.neighbours.request(now, self.next, &[], &mut self.rng);
     }
 
     fn transmit(&mut self, now: Instant) {

@@ -132,14 +132,14 @@ impl Neighbours {
         now: Instant,
         number: u64,
         busy: &[PeerId],
-        dice: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
     ) -> Option<PeerId> {
         let mut sources = self.membership.sources(now, number, busy);
         if let Some(channels) = &self.channels {
             sources
                 .extend(channels.sources(number).into_iter().filter(|from| !busy.contains(from)));
         }
-        let from = *sources.get(dice.usize(..sources.len().max(1)))?;
+        let from = *sources.get(rng.usize(..sources.len().max(1)))?;
         match self.channels.as_mut().filter(|channels| channels.owns(from)) {
             Some(channels) => channels.request(now, &self.membership, from, number),
             None => self.membership.request(now, from, number)?,

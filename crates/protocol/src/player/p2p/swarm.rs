@@ -176,7 +176,7 @@ impl Swarm {
         &self,
         but: PeerId,
         count: usize,
-        dice: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
     ) -> Vec<(PeerId, u32)> {
         let state = self.lock();
         let Some(peer) = state.peers.get(&but) else { return Vec::new() };
@@ -186,7 +186,7 @@ impl Swarm {
         let mut others: Vec<(PeerId, u32)> = others.map(|(id, peer)| (*id, peer.number)).collect();
         // The order of a hash map differs between runs.
         others.sort_unstable();
-        dice.shuffle(&mut others);
+        rng.shuffle(&mut others);
         others.truncate(count);
         others
     }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use throng_observation::Failure;
 
 use super::super::response_deadline::{ANSWER_WITHIN, ResponseDeadline};
-use super::super::said;
+use super::super::server_message;
 use crate::participant::{Message, Why};
 
 /// The name of this server in failures and anomalies.
@@ -280,7 +280,7 @@ impl<T: Copy> Session<T> {
         now: Instant,
         message: &Message,
     ) -> Result<SessionEvent<T>, Failure> {
-        let said: Said = said::json(SERVER, message)?;
+        let said: Said = server_message::json(SERVER, message)?;
         let handle = said.sender.map(Handle);
         let about = |what: fn(Handle) -> SessionEvent<T>| {
             handle.map(what).unwrap_or_else(|| {
@@ -294,7 +294,8 @@ impl<T: Copy> Session<T> {
             "event" => return self.event(said),
             "trickle" => match (handle, said.candidate) {
                 (Some(handle), Some(trickled)) => {
-                    let candidate = trickled.candidate.as_deref().and_then(said::candidate);
+                    let candidate =
+                        trickled.candidate.as_deref().and_then(server_message::candidate);
                     SessionEvent::Trickle(handle, candidate.filter(|_| !trickled.completed))
                 }
                 _ => {
@@ -305,9 +306,10 @@ impl<T: Copy> Session<T> {
             "media" => about(SessionEvent::Media),
             "detached" => about(SessionEvent::Detached),
             "hangup" => match handle {
-                Some(handle) => {
-                    SessionEvent::HungUp(handle, said::excerpt(&said.reason.unwrap_or_default()))
-                }
+                Some(handle) => SessionEvent::HungUp(
+                    handle,
+                    server_message::excerpt(&said.reason.unwrap_or_default()),
+                ),
                 None => SessionEvent::Anomaly(format!("{SERVER}: hangup without sender")),
             },
             "slowlink" => match handle {
@@ -320,9 +322,10 @@ impl<T: Copy> Session<T> {
             },
             "timeout" => SessionEvent::SessionTimedOut,
             // `server_info`, `keepalive` echoes of older versions, and messages of future versions.
-            other => {
-                SessionEvent::Anomaly(format!("{SERVER}: unknown message {}", said::excerpt(other)))
-            }
+            other => SessionEvent::Anomaly(format!(
+                "{SERVER}: unknown message {}",
+                server_message::excerpt(other)
+            )),
         })
     }
 
@@ -368,10 +371,10 @@ impl<T: Copy> Session<T> {
 
     fn stray(&mut self, said: &Said) -> SessionEvent<T> {
         self.unmatched += 1;
-        let transaction = said::excerpt(said.transaction.as_deref().unwrap_or("(none)"));
+        let transaction = server_message::excerpt(said.transaction.as_deref().unwrap_or("(none)"));
         SessionEvent::Anomaly(format!(
             "{SERVER}: {} for unknown transaction {transaction}",
-            said::excerpt(&said.janus)
+            server_message::excerpt(&said.janus)
         ))
     }
 
@@ -399,12 +402,13 @@ impl<T: Copy> Session<T> {
         let id = said.data.as_ref().and_then(|data| data.get("id")).and_then(Value::as_u64);
         match pending.purpose {
             Purpose::Create => {
-                self.id = Some(id.ok_or_else(|| said::broken(SERVER, "a session without id"))?);
+                self.id =
+                    Some(id.ok_or_else(|| server_message::broken(SERVER, "a session without id"))?);
                 self.keepalive_at = Some(now + KEEPALIVE_EVERY);
                 Ok(SessionEvent::Created)
             }
             Purpose::Attach(tag) => {
-                let id = id.ok_or_else(|| said::broken(SERVER, "a handle without id"))?;
+                let id = id.ok_or_else(|| server_message::broken(SERVER, "a handle without id"))?;
                 Ok(SessionEvent::Attached(tag, Handle(id)))
             }
             Purpose::Acknowledged => Ok(SessionEvent::Nothing),
@@ -416,7 +420,7 @@ impl<T: Copy> Session<T> {
     fn refused(&mut self, said: Said) -> SessionEvent<T> {
         let pending = self.open_transaction(&said).and_then(|number| self.pending.remove(&number));
         let (code, reason) =
-            said.error.map_or((0, String::new()), |e| (e.code, said::excerpt(&e.reason)));
+            said.error.map_or((0, String::new()), |e| (e.code, server_message::excerpt(&e.reason)));
         match pending.map(|p| p.purpose) {
             Some(Purpose::Attach(tag) | Purpose::Plugin(tag) | Purpose::End(tag)) => {
                 SessionEvent::Refused(Some(tag), code, reason)
@@ -456,7 +460,7 @@ fn number_of(transaction: &str) -> Option<u64> {
 
 fn plugin<T>(said: Said, answers: Option<T>) -> Result<SessionEvent<T>, Failure> {
     let Some(sender) = said.sender else {
-        return Err(said::broken(SERVER, "an event without sender"));
+        return Err(server_message::broken(SERVER, "an event without sender"));
     };
     let data = said.plugindata.map(|p| p.data).unwrap_or_default();
     Ok(SessionEvent::Plugin { handle: Handle(sender), answers, data, jsep: said.jsep })

@@ -9,7 +9,7 @@ use throng_observation::{Failure, FailureReason};
 use url::Url;
 
 use super::super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
-use super::super::said;
+use super::super::server_message;
 use super::super::{SignalInput, SignalOutput, Signalling};
 use super::session::{Handle, Jsep, SERVER, Session, SessionConfig, SessionEvent};
 use crate::participant::{Message, Open, Why};
@@ -41,7 +41,7 @@ pub struct Config {
 
 /// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ask {
+enum JanusRequest {
     Attach,
     Watch,
     Start,
@@ -78,7 +78,7 @@ enum State {
 #[derive(Debug)]
 pub struct Streaming {
     config: Config,
-    session: Session<Ask>,
+    session: Session<JanusRequest>,
     state: State,
     outputs: VecDeque<SignalOutput>,
 }
@@ -122,14 +122,15 @@ impl Streaming {
     fn handle_message(&mut self, now: Instant, message: &Message) -> Result<(), Failure> {
         match self.session.handle_message(now, message)? {
             SessionEvent::Created if matches!(self.state, State::Creating) => {
-                let attach = self.session.attach(now, "janus.plugin.streaming", Ask::Attach);
+                let attach =
+                    self.session.attach(now, "janus.plugin.streaming", JanusRequest::Attach);
                 self.say(attach);
                 self.state = State::Attaching;
             }
             SessionEvent::Attached(_, handle) if matches!(self.state, State::Attaching) => {
                 self.watch(now, handle);
             }
-            SessionEvent::Done(Ask::Destroy) => self.goodbye(),
+            SessionEvent::Done(JanusRequest::Destroy) => self.goodbye(),
             SessionEvent::Refused(tag, code, reason) => return self.refused(tag, code, &reason),
             SessionEvent::Plugin { handle, data, jsep, .. } if self.handle_id() == Some(handle) => {
                 return self.plugin(data, jsep);
@@ -174,16 +175,21 @@ impl Streaming {
             body.insert("pin".into(), json!(pin));
         }
         let why = "Janus: the offer after watch";
-        let watch = self.session.message(now, handle, body, None, (Ask::Watch, why));
+        let watch = self.session.message(now, handle, body, None, (JanusRequest::Watch, why));
         self.say(watch);
         self.state = State::Watching(handle);
     }
 
-    fn refused(&mut self, tag: Option<Ask>, code: i64, reason: &str) -> Result<(), Failure> {
+    fn refused(
+        &mut self,
+        tag: Option<JanusRequest>,
+        code: i64,
+        reason: &str,
+    ) -> Result<(), Failure> {
         match tag {
             // Nothing is left to end.
-            Some(Ask::Destroy) => self.goodbye(),
-            Some(Ask::Stop | Ask::Detach) => {}
+            Some(JanusRequest::Destroy) => self.goodbye(),
+            Some(JanusRequest::Stop | JanusRequest::Detach) => {}
             _ if matches!(self.state, State::Leaving(_)) => {}
             _ => {
                 let detail = format!("{SERVER} refused: error {code}, {reason}");
@@ -195,11 +201,14 @@ impl Streaming {
 
     fn plugin(&mut self, data: Value, jsep: Option<Jsep>) -> Result<(), Failure> {
         let said: Said = serde_json::from_value(data).map_err(|e| {
-            let why = said::excerpt(&e.to_string());
-            said::broken(SERVER, format!("an event of the Streaming plugin is malformed: {why}"))
+            let why = server_message::excerpt(&e.to_string());
+            server_message::broken(
+                SERVER,
+                format!("an event of the Streaming plugin is malformed: {why}"),
+            )
         })?;
         if let Some(code) = said.error_code {
-            let reason = said::excerpt(&said.error.unwrap_or_default());
+            let reason = server_message::excerpt(&said.error.unwrap_or_default());
             let detail = format!("{SERVER} Streaming refused: error {code}, {reason}");
             return Err(Failure::new(FailureReason::Refused, detail));
         }
@@ -212,7 +221,7 @@ impl Streaming {
                 "Janus stopped the mountpoint in mid-session",
             )),
             _ if matches!(self.state, State::Watching(_)) => {
-                Err(said::broken(SERVER, "the answer to watch carries no offer"))
+                Err(server_message::broken(SERVER, "the answer to watch carries no offer"))
             }
             // `starting`, `started`, `preparing`, `updated` and events of the mountpoint.
             _ => Ok(()),
@@ -221,9 +230,9 @@ impl Streaming {
 
     fn offered(&mut self, jsep: Jsep) -> Result<(), Failure> {
         if jsep.kind != "offer" {
-            return Err(said::broken(
+            return Err(server_message::broken(
                 SERVER,
-                format!("jsep of type {} to watch", said::excerpt(&jsep.kind)),
+                format!("jsep of type {} to watch", server_message::excerpt(&jsep.kind)),
             ));
         }
         let playing = matches!(self.state, State::Playing { .. });
@@ -231,7 +240,7 @@ impl Streaming {
             self.anomaly(format!("{SERVER}: an offer before the last one was answered"));
             return Ok(());
         };
-        let sdp = said::session_description(SERVER, "the offer", jsep.sdp)?;
+        let sdp = server_message::session_description(SERVER, "the offer", jsep.sdp)?;
         let mid =
             sdp.lines().find_map(|line| line.trim_end().strip_prefix("a=mid:").map(str::to_owned));
         self.state = State::Answering { handle, mid, playing };
@@ -245,7 +254,8 @@ impl Streaming {
         let jsep = Jsep { kind: "answer".into(), sdp };
         let why = "Janus: the event after start";
         let body = json!({ "request": "start" });
-        let start = self.session.message(now, handle, body, Some(&jsep), (Ask::Start, why));
+        let start =
+            self.session.message(now, handle, body, Some(&jsep), (JanusRequest::Start, why));
         self.say(start);
         self.state = State::Playing { handle, mid, connected };
     }
@@ -281,9 +291,9 @@ impl Streaming {
                 handle,
                 json!({ "request": "stop" }),
                 None,
-                (Ask::Stop, why),
+                (JanusRequest::Stop, why),
             );
-            let detach = self.session.detach(now, handle, Ask::Detach);
+            let detach = self.session.detach(now, handle, JanusRequest::Detach);
             self.say(stop);
             self.say(detach);
         }
@@ -295,7 +305,7 @@ impl Streaming {
             // Without a session id only the connection can be closed; Janus then drops the session.
             State::Opening(_) | State::Creating => self.goodbye(),
             _ => {
-                let destroy = self.session.destroy(now, Ask::Destroy);
+                let destroy = self.session.destroy(now, JanusRequest::Destroy);
                 self.say(destroy);
                 self.state = State::Leaving(ResponseDeadline::new(
                     now,

@@ -42,8 +42,10 @@ use self::wire::{
 use super::RelayServer;
 use super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream};
-use super::said::{LIST_MAX, MESSAGE_BYTES_MAX, broken, candidate, excerpt, session_description};
 use super::sections::{self, Section};
+use super::server_message::{
+    LIST_MAX, MESSAGE_BYTES_MAX, broken, candidate, excerpt, session_description,
+};
 use crate::participant::{ChannelError, Message, Open, Why};
 
 const SERVER: &str = "LiveKit";

@@ -569,7 +569,7 @@ fn what_is_no_message_is_a_named_failure_and_unknown_ones_are_passed_over() {
 
 #[test]
 fn any_bytes_are_survived() {
-    let mut dice = fastrand::Rng::with_seed(7);
+    let mut rng = fastrand::Rng::with_seed(7);
     let join = Join { other_participants: vec![person(1)], ping_interval: 1, ..Join::default() };
     let seeds = [
         Response::Join(Box::new(join)),
@@ -580,12 +580,12 @@ fn any_bytes_are_survived() {
     .map(|response| SignalResponse { message: Some(response) }.encode_to_vec());
     for round in 0..4_000 {
         let mut bytes = seeds[round % seeds.len()].clone();
-        for _ in 0..dice.usize(1..6) {
-            let at = dice.usize(..bytes.len());
-            match dice.u8(..3) {
-                0 => bytes[at] = dice.u8(..),
+        for _ in 0..rng.usize(1..6) {
+            let at = rng.usize(..bytes.len());
+            match rng.u8(..3) {
+                0 => bytes[at] = rng.u8(..),
                 1 => bytes.truncate(at.max(1)),
-                _ => bytes.insert(at, dice.u8(..)),
+                _ => bytes.insert(at, rng.u8(..)),
             }
         }
         let mut stand = Stand::present(config(), vec![]);

@@ -8,7 +8,7 @@ use throng_observation::masked::masked;
 use url::Url;
 
 use super::super::response_deadline::ANSWER_WITHIN;
-use super::super::said;
+use super::super::server_message;
 use crate::participant::Why;
 
 /// Which of the two protocols is used. They differ in which side may offer, and in their names.
@@ -82,5 +82,5 @@ impl fmt::Debug for Config {
 
 /// A URL without its secrets, at most as long as a server's words.
 pub(super) fn place(url: &Url) -> String {
-    said::excerpt(&masked(url.as_str()))
+    server_message::excerpt(&masked(url.as_str()))
 }

@@ -4,7 +4,7 @@
 use throng_scenario::Secret;
 
 use super::super::RelayServer;
-use super::super::said::LIST_MAX;
+use super::super::server_message::LIST_MAX;
 
 /// The TURN servers of one `Link` field value, which may list several links; STUN servers, other
 /// relations and malformed links are skipped.

@@ -29,7 +29,7 @@ use self::config::place;
 pub use self::config::{Config, Flow, MayReach};
 use self::fragment::IceSection;
 use super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
-use super::said::{self, LIST_MAX};
+use super::server_message::{self, LIST_MAX};
 use super::{SignalInput, SignalOutput, Signalling};
 use crate::participant::{ChannelError, FetchId, Request, Response, Why};
 
@@ -270,12 +270,15 @@ impl Whep {
         response: &Response,
     ) -> Result<(), Failure> {
         let location = refusal::text(&response.head.headers, header::LOCATION)
-            .ok_or_else(|| said::broken(self.server(), "a redirect without Location"))?;
+            .ok_or_else(|| server_message::broken(self.server(), "a redirect without Location"))?;
         let to = from.join(location).map_err(|e| {
-            said::broken(self.server(), format!("a redirect to {} ({e})", said::excerpt(location)))
+            server_message::broken(
+                self.server(),
+                format!("a redirect to {} ({e})", server_message::excerpt(location)),
+            )
         })?;
         if redirects >= REDIRECTS_MAX {
-            return Err(said::broken(
+            return Err(server_message::broken(
                 self.server(),
                 format!("more than {REDIRECTS_MAX} redirects, last to {}", place(&to)),
             ));
@@ -297,7 +300,7 @@ impl Whep {
 
     fn counter_offered(&mut self, session: Session, sdp: String) -> Result<(), Failure> {
         if session.url.is_none() {
-            return Err(said::broken(
+            return Err(server_message::broken(
                 self.server(),
                 "an offer of the server without a Location to answer at",
             ));
@@ -368,7 +371,7 @@ impl Whep {
             (None, Some(location)) => {
                 self.anomaly(format!(
                     "the session's Location is not a URL: {}",
-                    said::excerpt(location)
+                    server_message::excerpt(location)
                 ));
             }
             (None, None) => self.anomaly(format!("{} without Location", response.head.status)),
@@ -571,7 +574,7 @@ fn named(method: &str, to: &Url, error: ChannelError) -> Failure {
 
 /// The session description in a body.
 fn description(server: &str, from: &Url, response: &Response) -> Result<String, Failure> {
-    let body = response.body.get(..=said::MESSAGE_BYTES_MAX).unwrap_or(&response.body);
+    let body = response.body.get(..=server_message::MESSAGE_BYTES_MAX).unwrap_or(&response.body);
     let sdp = String::from_utf8_lossy(body).into_owned();
-    said::session_description(server, &format!("the body from {}", place(from)), sdp)
+    server_message::session_description(server, &format!("the body from {}", place(from)), sdp)
 }

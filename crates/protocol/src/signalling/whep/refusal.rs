@@ -4,8 +4,8 @@ use http::{HeaderMap, StatusCode, header};
 use serde::Deserialize;
 use throng_observation::{Failure, FailureReason};
 
-use super::super::said;
 use super::super::sections::codec_to_try;
+use super::super::server_message;
 use super::config::Flow;
 use crate::excerpt::retry_after;
 use crate::participant::Response;
@@ -78,10 +78,10 @@ fn explanation(body: &[u8]) -> String {
     if let Ok(Problem { title, detail, error, message }) = serde_json::from_slice(head) {
         let words: Vec<String> = [title, detail, error, message].into_iter().flatten().collect();
         if !words.is_empty() {
-            return said::excerpt(&words.join(": "));
+            return server_message::excerpt(&words.join(": "));
         }
     }
-    said::excerpt(&String::from_utf8_lossy(head))
+    server_message::excerpt(&String::from_utf8_lossy(head))
 }
 
 /// A header field as text.

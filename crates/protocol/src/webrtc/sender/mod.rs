@@ -72,7 +72,7 @@ pub struct Sender {
     sealer: Sealer,
     options: SenderOptions,
     cname: String,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
     streams: Vec<Stream>,
     pacer: Pacer,
     target_bitrate: TargetBitrate,
@@ -102,25 +102,25 @@ impl Sender {
         options: SenderOptions,
         now: Instant,
     ) -> Result<Self, SrtpError> {
-        let mut dice = fastrand::Rng::with_seed(options.seed);
+        let mut rng = fastrand::Rng::with_seed(options.seed);
         let streams: Vec<Stream> = tracks
             .into_iter()
             .map(|track| {
                 let player = Player::starting_at(Arc::clone(track.ladder.top()), track.offset);
-                Stream::new(track.plan, track.ladder, player, &mut dice, now)
+                Stream::new(track.plan, track.ladder, player, &mut rng, now)
             })
             .collect();
         let wanted_bps = streams.iter().map(Stream::wanted_bps).sum();
         let target_bitrate = TargetBitrate::new(wanted_bps, now);
         let is_numbered = options.extension_ids.id(Extension::TransportSequence).is_some();
-        let cname = crate::reports::cname(&mut dice);
-        let first_report = REPORT_INTERVAL.mul_f64(0.5 * (0.5 + dice.f64()));
+        let cname = crate::reports::cname(&mut rng);
+        let first_report = REPORT_INTERVAL.mul_f64(0.5 * (0.5 + rng.f64()));
         Ok(Self {
             opener: keys.opener()?,
             sealer: keys.sealer()?,
             options,
             cname,
-            dice,
+            rng,
             pacer: Pacer::new(target_bitrate.path_bps(now), now),
             target_bitrate,
             estimate: is_numbered.then(|| Box::new(Estimate::new(now))),
@@ -302,7 +302,7 @@ impl Sender {
         // such a server can only align tracks by arrival; if a report then moves video back,
         // OvenMediaEngine takes it for video with B-frames.
         if now >= self.next_report_at || self.streams.iter().any(Stream::is_unreported) {
-            self.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.dice.f64());
+            self.next_report_at = now + REPORT_INTERVAL.mul_f64(0.5 + self.rng.f64());
             if let Some(report) = self.report(now) {
                 return Some(report);
             }

@@ -96,7 +96,7 @@ impl Stream {
         plan: SendPlan,
         ladder: Ladder,
         player: Player,
-        dice: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
         now: Instant,
     ) -> Self {
         Self {
@@ -104,11 +104,11 @@ impl Stream {
             player,
             ladder,
             began_at: now,
-            timestamp_base: dice.u32(..),
+            timestamp_base: rng.u32(..),
             // Below 2^15, so that the first wrap is far and no peer assumes one (RFC 3711 section
             // 3.3.1).
-            next: u64::from(dice.u16(1..0x8000)),
-            next_repeat: u64::from(dice.u16(1..0x8000)),
+            next: u64::from(rng.u16(1..0x8000)),
+            next_repeat: u64::from(rng.u16(1..0x8000)),
             waiting: VecDeque::new(),
             gone: 0,
             repeats: VecDeque::new(),

@@ -227,8 +227,8 @@ mod tests {
 
     #[test]
     fn jitter_without_a_trend_is_normal() {
-        let mut dice = fastrand::Rng::with_seed(4);
-        let jitter: Vec<i64> = (0..3_000).map(|_| dice.i64(0..8_000)).collect();
+        let mut rng = fastrand::Rng::with_seed(4);
+        let jitter: Vec<i64> = (0..3_000).map(|_| rng.i64(0..8_000)).collect();
         assert_eq!(usages(3_000, |frame| jitter[frame as usize]), [Usage::Normal]);
         // A pause of 30 ms once a second, after which the delayed packets arrive at once.
         assert!(
@@ -239,10 +239,10 @@ mod tests {
     #[test]
     fn clocks_that_jump_or_go_back_are_survived() {
         let mut trend = Trendline::default();
-        let mut dice = fastrand::Rng::with_seed(9);
+        let mut rng = fastrand::Rng::with_seed(9);
         for _ in 0..20_000 {
-            let arrived_us = if dice.bool() { dice.i64(..) } else { dice.i64(0..1_000_000) };
-            trend.arrived(dice.u32(..), arrived_us);
+            let arrived_us = if rng.bool() { rng.i64(..) } else { rng.i64(0..1_000_000) };
+            trend.arrived(rng.u32(..), arrived_us);
             assert!(trend.slope.is_finite() && trend.smoothed_ms.is_finite());
             assert!((THRESHOLD_MIN_MS..=THRESHOLD_MAX_MS).contains(&trend.threshold_ms));
         }

@@ -32,7 +32,7 @@ impl Template {
                 return Err(Failure::new(reason, format!("message {step} of the join: {detail}")));
             }
             Err(error) => {
-                return Ok(vec![Event::Odd(format!("a POST was not answered: {error}"))]);
+                return Ok(vec![Event::Anomaly(format!("a POST was not answered: {error}"))]);
             }
         };
         self.traffic.stanzas_received += 1;
@@ -54,7 +54,7 @@ impl Template {
         } else if is_of_join {
             return Err(refusal(&answer, step));
         } else {
-            events.push(Event::Odd(format!("the answer to a POST: {}", said(&answer))));
+            events.push(Event::Anomaly(format!("the answer to a POST: {}", said(&answer))));
         }
         Ok(events)
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use throng_observation::{Failure, FailureReason};
 use throng_scenario::VcardPolicy;
 
-use super::ask::Asked;
+use super::iq::PendingIq;
 use super::{PING_AFTER, Step, Stream};
 use crate::chat::session::Event;
 use crate::chat::xmpp::management::{Management, Resumption};
@@ -58,7 +58,7 @@ impl Stream {
                 return management
                     .acknowledged(handled())
                     .err()
-                    .map(Event::Odd)
+                    .map(Event::Anomaly)
                     .into_iter()
                     .collect();
             }
@@ -78,10 +78,10 @@ impl Stream {
                 let Some(Resumption { mut management, jid }) = self.before.take() else {
                     return Vec::new();
                 };
-                let odd = management.acknowledged(handled()).err().map(Event::Odd);
+                let anomaly = management.acknowledged(handled()).err().map(Event::Anomaly);
                 (self.jid, self.management) = (jid, Some(management));
                 self.resumed(now);
-                return std::iter::once(Event::Resumed).chain(odd).collect();
+                return std::iter::once(Event::Resumed).chain(anomaly).collect();
             }
             ("failed", Step::Resumes, _) => {
                 // The server does not know it any more, or does not want to; either way it is a new
@@ -197,38 +197,38 @@ impl Stream {
     fn answered(
         &mut self,
         now: Instant,
-        asked: Asked,
+        asked: PendingIq,
         iq: &Element<'_>,
         is_result: bool,
     ) -> Result<Vec<Event>, Failure> {
         match asked {
-            Asked::Bind => {
+            PendingIq::Bind => {
                 let jid = iq.child("bind").and_then(|bind| bind.child("jid"));
                 let jid = jid.ok_or_else(|| protocol("a bind without an address".to_owned()))?;
                 self.jid = jid.text().into_owned();
-                self.asked.insert(0, Asked::Session);
+                self.asked.insert(0, PendingIq::Session);
                 self.send(stanzas::session("_session_auth_2"));
             }
-            Asked::Session => self.bound(now),
-            Asked::HostInfo => {
-                self.ask(Asked::Other, |own, id| {
+            PendingIq::Session => self.bound(now),
+            PendingIq::HostInfo => {
+                self.ask(PendingIq::Other, |own, id| {
                     stanzas::disco(id, &own.jid, &own.config.domain, ns::DISCO_ITEMS)
                 });
                 self.send(stanzas::available());
             }
-            Asked::RoomInfo => {
-                self.ask(Asked::RegisteredNick, |own, id| {
+            PendingIq::RoomInfo => {
+                self.ask(PendingIq::RegisteredNick, |own, id| {
                     stanzas::registered_nick(id, &own.jid, &own.config.room)
                 });
-                self.ask(Asked::Other, |own, id| stanzas::enable_carbons(id, &own.jid));
+                self.ask(PendingIq::Other, |own, id| stanzas::enable_carbons(id, &own.jid));
             }
-            Asked::RegisteredNick | Asked::RoomInfoAgain => self.join(now),
-            Asked::Vcard => self.traffic.vcards_received += u64::from(is_result),
-            Asked::History => {
+            PendingIq::RegisteredNick | PendingIq::RoomInfoAgain => self.join(now),
+            PendingIq::Vcard => self.traffic.vcards_received += u64::from(is_result),
+            PendingIq::History => {
                 self.reads_history = false;
                 self.ask_authors();
             }
-            Asked::Ping | Asked::Other => {}
+            PendingIq::Ping | PendingIq::Other => {}
         }
         Ok(Vec::new())
     }
@@ -243,7 +243,7 @@ impl Stream {
                     let (query, _) = self.ids.uuid();
                     let max = self.config.history_max;
                     self.reads_history = true;
-                    self.ask(Asked::History, |own, id| {
+                    self.ask(PendingIq::History, |own, id| {
                         stanzas::history(id, &own.config.room, &query, max)
                     });
                 }
@@ -263,7 +263,7 @@ impl Stream {
                 Ok(Vec::new())
             }
             Some(RoomEvent::ChangeRefused(why)) => {
-                Ok(vec![Event::Odd(format!("the nickname was not changed: {why}"))])
+                Ok(vec![Event::Anomaly(format!("the nickname was not changed: {why}"))])
             }
             Some(RoomEvent::Entered(nick))
                 if self.step == Step::Joined && self.config.vcards == VcardPolicy::All =>

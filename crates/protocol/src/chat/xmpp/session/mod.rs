@@ -20,10 +20,10 @@ use super::sasl::Sasl;
 use super::stanzas;
 use crate::chat::session::{Event, Incoming, Outgoing, Session, Traffic};
 use crate::participant::{Message, Why};
-use ask::Asked;
+use iq::PendingIq;
 
 mod answer;
-mod ask;
+mod iq;
 
 /// Without a stanza for so long the server is asked for a sign of life (`ping_interval` of
 /// livechat).
@@ -67,7 +67,7 @@ pub(in crate::chat) struct Stream {
     before: Option<Resumption>,
     /// It has gone on from a connection before: what the server has kept has a date.
     is_resumed: bool,
-    asked: BTreeMap<u64, Asked>,
+    asked: BTreeMap<u64, PendingIq>,
     /// Whose vCard was asked for.
     known: BTreeSet<u64>,
     /// The archive is being read, and who wrote what has come of it.
@@ -86,14 +86,14 @@ impl Stream {
     pub(in crate::chat) fn new(
         config: XmppConfig,
         before: Option<Resumption>,
-        dice: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
     ) -> Self {
         let room = Room::new(&config.room, &config.nick);
-        let nonce = (0..24).map(|_| dice.alphanumeric()).collect();
+        let nonce = (0..24).map(|_| rng.alphanumeric()).collect();
         Self {
             config,
             step: Step::Closed,
-            ids: Ids::new(dice),
+            ids: Ids::new(rng),
             nonce,
             sasl: None,
             jid: String::new(),
@@ -220,7 +220,7 @@ impl Session for Stream {
         }
         if self.ping_at.is_some_and(|at| now >= at) {
             let (id, number) = self.ids.uuid();
-            self.asked.insert(number, Asked::Ping);
+            self.asked.insert(number, PendingIq::Ping);
             self.send(stanzas::ping(&format!("{id}:ping"), &self.config.domain));
             self.ping_at = None;
             self.overdue_at = Some(now + self.config.answer_within);

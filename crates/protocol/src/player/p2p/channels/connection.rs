@@ -71,7 +71,7 @@ pub(super) enum Event {
     /// More of what it was asked for came.
     Progress,
     /// It wants a segment from this byte on.
-    Asked { number: u64, request: u64, from_byte: u64 },
+    Requested { number: u64, request: u64, from_byte: u64 },
     /// It wants no segment any more.
     NotAsked,
     /// It does not behave as the engine: the reason why it is left.
@@ -145,9 +145,9 @@ impl Connection {
     pub(super) fn request(
         &mut self,
         number: u64,
-        dice: &mut fastrand::Rng,
+        rng: &mut fastrand::Rng,
     ) -> Result<(), SessionError> {
-        let request = dice.u64(..REQUESTS);
+        let request = rng.u64(..REQUESTS);
         self.download =
             Some(Download { number, request, total: None, bytes: Vec::new(), is_complete: false });
         self.say(&Said::Request { segment: number, request, from_byte: 0 })
@@ -194,7 +194,7 @@ impl Connection {
                 Some(Event::Announced)
             }
             Said::Request { segment, request, from_byte } => {
-                Some(Event::Asked { number: segment, request, from_byte })
+                Some(Event::Requested { number: segment, request, from_byte })
             }
             Said::Cancel { request, .. } => {
                 self.upload.take_if(|upload| upload.request == request).map(|_| Event::NotAsked)

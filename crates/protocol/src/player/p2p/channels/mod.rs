@@ -64,7 +64,7 @@ pub(super) struct Channels {
     is_unsaid: bool,
     complaints: Vec<String>,
     counters: ChannelCounters,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
 }
 
 /// Counts since they were last taken.
@@ -88,7 +88,7 @@ impl Channels {
             is_unsaid: false,
             complaints: Vec::new(),
             counters: ChannelCounters::default(),
-            dice: fastrand::Rng::with_seed(seed),
+            rng: fastrand::Rng::with_seed(seed),
         }
     }
 
@@ -294,7 +294,7 @@ impl Channels {
                     membership.cancel_upload(now, connection.id);
                 }
             }
-            Event::Asked { number, request, from_byte } => {
+            Event::Requested { number, request, from_byte } => {
                 self.asked(now, membership, at, (number, request, from_byte));
             }
             Event::Broken(why) => self.leave(now, membership, at, Some(&why)),
@@ -460,7 +460,7 @@ impl Channels {
     ) {
         let Some(at) = self.at(from) else { return };
         let Some(connection) = self.connections.get_mut(at) else { return };
-        match connection.request(number, &mut self.dice) {
+        match connection.request(number, &mut self.rng) {
             Ok(()) => self.advance(now, membership, at),
             Err(error) => self.leave(now, membership, at, Some(&error.to_string())),
         }

@@ -285,9 +285,9 @@ impl PeerLane {
         self.looks_at = Some(now + LOOK_EVERY);
         let Some((_, loader)) = &self.loader else { return };
         let membership = loader.neighbours().membership();
-        let mut dice =
+        let mut rng =
             fastrand::Rng::with_seed(u64::from(self.options.number) ^ self.options.config.seed);
-        for (peer, number) in membership.swarm().others(membership.id(), FOUND_AT_ONCE, &mut dice) {
+        for (peer, number) in membership.swarm().others(membership.id(), FOUND_AT_ONCE, &mut rng) {
             self.meet(now, loader, peer, number);
         }
     }

@@ -54,7 +54,7 @@ pub(super) struct Loader {
     policy: Policy,
     shares: bool,
     neighbours: Neighbours,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
     held: BTreeMap<u64, WholeSegment>,
     /// What is before this segment is not kept, from the next one on that comes.
     keeps_from: u64,
@@ -97,7 +97,7 @@ impl Loader {
             policy,
             shares,
             neighbours,
-            dice: fastrand::Rng::with_seed(seed),
+            rng: fastrand::Rng::with_seed(seed),
             held: BTreeMap::new(),
             keeps_from: 0,
             loading: Vec::new(),
@@ -264,7 +264,7 @@ impl Loader {
         match self.policy.random {
             Random::ByPeers => {
                 let peers = self.neighbours.degree(now) as f64;
-                Duration::from_secs_f64(1.0 + self.dice.f64() * peers)
+                Duration::from_secs_f64(1.0 + self.rng.f64() * peers)
             }
             Random::Each { every, .. } => every,
         }
@@ -430,7 +430,7 @@ impl Loader {
     /// Asks a neighbour for it.
     fn ask(&mut self, now: Instant, number: u64) {
         let busy: Vec<PeerId> = self.receiving.iter().map(|receiving| receiving.from).collect();
-        if let Some(from) = self.neighbours.request(now, number, &busy, &mut self.dice) {
+        if let Some(from) = self.neighbours.request(now, number, &busy, &mut self.rng) {
             let receiving = Receiving {
                 number,
                 from,
@@ -481,21 +481,21 @@ impl Loader {
                 let all = peers + 1;
                 open.truncate(self.policy.http_max * all);
                 let mut expected = open.len() as f64 / all as f64;
-                self.dice.shuffle(&mut open);
+                self.rng.shuffle(&mut open);
                 for number in open {
                     if expected <= 0.0 || self.loading.len() >= self.policy.http_max {
                         break;
                     }
-                    if self.dice.f64() <= expected {
+                    if self.rng.f64() <= expected {
                         self.load(number, actions);
                     }
                     expected -= 1.0;
                 }
             }
             Random::Each { probability, .. } => {
-                let draws = self.dice.f64() <= probability * open.len() as f64;
+                let draws = self.rng.f64() <= probability * open.len() as f64;
                 if let Some(number) =
-                    open.get(self.dice.usize(..open.len().max(1))).filter(|_| draws)
+                    open.get(self.rng.usize(..open.len().max(1))).filter(|_| draws)
                 {
                     self.load(*number, actions);
                 }

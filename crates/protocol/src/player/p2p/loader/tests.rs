@@ -33,7 +33,7 @@ struct Crowd {
     segment: WholeSegment,
     /// How long the server takes for a segment.
     takes: Duration,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
 }
 
 impl Crowd {
@@ -58,7 +58,7 @@ impl Crowd {
             // 1.5 Mbit/s.
             segment: WholeSegment::opaque(752_000),
             takes: Duration::from_millis(300),
-            dice: fastrand::Rng::with_seed(1),
+            rng: fastrand::Rng::with_seed(1),
         }
     }
 
@@ -98,7 +98,7 @@ impl Crowd {
         if at >= viewer.looks_at {
             viewer.looks_at = at + Duration::from_secs(120);
             let membership = loader.neighbours().membership();
-            for (peer, other) in membership.swarm().others(membership.id(), 5, &mut self.dice) {
+            for (peer, other) in membership.swarm().others(membership.id(), 5, &mut self.rng) {
                 if config.reaches(number as u32, other) {
                     membership.connect(peer, now + CONNECT_TIME, config.degree_max());
                 }

@@ -15,29 +15,29 @@ pub(super) enum Kind {
 
 /// A description that no other one is equal to. Its candidates have names that mDNS would have to
 /// know (RFC draft mdns-ice-candidates), as those of browsers; nobody knows these.
-pub(super) fn description(kind: Kind, dice: &mut fastrand::Rng) -> String {
+pub(super) fn description(kind: Kind, rng: &mut fastrand::Rng) -> String {
     let mut sdp = format!(
         "v=0\r\no=- {} 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\na=extmap-allow-mixed\r\n\
          a=msid-semantic: WMS\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\n",
-        dice.u64(1_000_000_000_000_000_000..9_000_000_000_000_000_000)
+        rng.u64(1_000_000_000_000_000_000..9_000_000_000_000_000_000)
     );
     for network in 0..CANDIDATES {
         let _ = write!(
             sdp,
             "a=candidate:{} 1 udp {} {} {} typ host generation 0 network-cost 999\r\n",
-            dice.u32(1_000_000_000..),
+            rng.u32(1_000_000_000..),
             2_113_937_151 - 256 * network,
-            host(dice),
-            dice.u16(32_768..60_999),
+            host(rng),
+            rng.u16(32_768..60_999),
         );
     }
     let _ = write!(
         sdp,
         "a=ice-ufrag:{}\r\na=ice-pwd:{}\r\na=fingerprint:sha-256 {}\r\na=setup:{}\r\na=mid:0\r\na=sctp-port:5000\r\n\
          a=max-message-size:262144\r\n",
-        letters(4, dice),
-        letters(24, dice),
-        fingerprint(dice),
+        letters(4, rng),
+        letters(24, rng),
+        fingerprint(rng),
         match kind {
             Kind::Offer => "actpass",
             Kind::Answer => "active",
@@ -46,13 +46,13 @@ pub(super) fn description(kind: Kind, dice: &mut fastrand::Rng) -> String {
     sdp
 }
 
-fn letters(count: usize, dice: &mut fastrand::Rng) -> String {
-    (0..count).map(|_| dice.alphanumeric()).collect()
+fn letters(count: usize, rng: &mut fastrand::Rng) -> String {
+    (0..count).map(|_| rng.alphanumeric()).collect()
 }
 
 /// A name of version 4 (RFC 9562) below `.local`.
-fn host(dice: &mut fastrand::Rng) -> String {
-    let bits = dice.u128(..) & !(0xf << 76) & !(0x3 << 62) | 4 << 76 | 2 << 62;
+fn host(rng: &mut fastrand::Rng) -> String {
+    let bits = rng.u128(..) & !(0xf << 76) & !(0x3 << 62) | 4 << 76 | 2 << 62;
     let hex = format!("{bits:032x}");
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();
     format!(
@@ -65,8 +65,8 @@ fn host(dice: &mut fastrand::Rng) -> String {
     )
 }
 
-fn fingerprint(dice: &mut fastrand::Rng) -> String {
-    let bytes: Vec<String> = (0..32).map(|_| format!("{:02X}", dice.u8(..))).collect();
+fn fingerprint(rng: &mut fastrand::Rng) -> String {
+    let bytes: Vec<String> = (0..32).map(|_| format!("{:02X}", rng.u8(..))).collect();
     bytes.join(":")
 }
 
@@ -76,12 +76,12 @@ mod tests {
 
     #[test]
     fn a_description_is_as_long_as_that_of_a_browser_and_can_be_read() {
-        let mut dice = fastrand::Rng::with_seed(1);
-        let offer = description(Kind::Offer, &mut dice);
+        let mut rng = fastrand::Rng::with_seed(1);
+        let offer = description(Kind::Offer, &mut rng);
         assert!((690..=742).contains(&offer.len()), "{}: Chromium's have 716 bytes", offer.len());
         assert!(str0m::change::SdpOffer::from_sdp_string(&offer).is_ok(), "{offer}");
-        let answer = description(Kind::Answer, &mut dice);
+        let answer = description(Kind::Answer, &mut rng);
         assert!(str0m::change::SdpAnswer::from_sdp_string(&answer).is_ok(), "{answer}");
-        assert_ne!(offer, description(Kind::Offer, &mut dice));
+        assert_ne!(offer, description(Kind::Offer, &mut rng));
     }
 }

@@ -53,7 +53,7 @@ fn of_swarm_id(swarm_id: &str) -> Id {
 }
 
 /// A name for a viewer.
-pub(super) fn peer_id(engine: PeerEngine, dice: &mut fastrand::Rng) -> Id {
+pub(super) fn peer_id(engine: PeerEngine, rng: &mut fastrand::Rng) -> Id {
     let prefix: &[u8] = match engine {
         PeerEngine::V22 => b"-PM0202-",
         PeerEngine::V23 => b"-PM0203-",
@@ -63,7 +63,7 @@ pub(super) fn peer_id(engine: PeerEngine, dice: &mut fastrand::Rng) -> Id {
     };
     let mut id = Id::default();
     for (at, byte) in id.iter_mut().enumerate() {
-        let letter = LETTERS.get(dice.usize(..LETTERS.len())).copied().unwrap_or(b'A');
+        let letter = LETTERS.get(rng.usize(..LETTERS.len())).copied().unwrap_or(b'A');
         *byte = prefix.get(at).copied().unwrap_or(letter);
     }
     id

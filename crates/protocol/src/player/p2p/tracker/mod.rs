@@ -105,7 +105,7 @@ pub(in crate::player) struct Tracker {
     counters: TrackerCounters,
     has_complained: bool,
     outputs: Vec<TrackerOutput>,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
 }
 
 #[derive(Debug)]
@@ -139,7 +139,7 @@ impl Tracker {
             counters: TrackerCounters::default(),
             has_complained: false,
             outputs: Vec::new(),
-            dice: fastrand::Rng::with_seed(seed),
+            rng: fastrand::Rng::with_seed(seed),
         }
     }
 
@@ -161,7 +161,7 @@ impl Tracker {
             (swarm.has_left, swarm.has_started, swarm.next_at) = (false, false, next_at);
             return (at, swarm.peer_id);
         }
-        let peer_id = ids::peer_id(self.engine, &mut self.dice);
+        let peer_id = ids::peer_id(self.engine, &mut self.rng);
         self.swarms.push(Entered {
             info_hash,
             peer_id,
@@ -227,10 +227,10 @@ impl Tracker {
         // Proxies close a WebSocket that is silent for a minute or so: the page notices nothing but
         // that it cannot be opened again.
         if matches!(self.state, State::Opening) {
-            self.complain(format!("{}: {why}", self.url));
+            self.note_anomaly(format!("{}: {why}", self.url));
         }
         let doubled = RECONNECT_MIN.saturating_mul(1 << self.retries.min(16)).min(RECONNECT_MAX);
-        let varied = Duration::from_secs_f64(self.dice.f64() * RECONNECT_VARIANCE_S);
+        let varied = Duration::from_secs_f64(self.rng.f64() * RECONNECT_VARIANCE_S);
         self.retries += 1;
         self.offers.clear();
         self.state = State::Broken { again_at: now + doubled + varied };
@@ -246,11 +246,11 @@ impl Tracker {
         self.counters.bytes_received += text.len() as u64;
         let said = (text.len() <= MESSAGE_LEN_MAX).then(|| serde_json::from_str::<Said>(text));
         let Some(Ok(said)) = said else {
-            self.complain(format!("{}: sent something other than a tracker message", self.url));
+            self.note_anomaly(format!("{}: sent something other than a tracker message", self.url));
             return None;
         };
         if said.action.as_deref() != Some("announce") {
-            self.complain(format!("{}: sent a message that is not an announcement", self.url));
+            self.note_anomaly(format!("{}: sent a message that is not an announcement", self.url));
             return None;
         }
         let info_hash = said.info_hash.as_deref().and_then(ids::of_text)?;
@@ -259,7 +259,7 @@ impl Tracker {
         if let Some(problem) = said.failure.as_ref().or(said.warning.as_ref()) {
             let shown: String =
                 problem.chars().filter(|letter| !letter.is_control()).take(100).collect();
-            self.complain(format!("{}: \"{shown}\"", self.url));
+            self.note_anomaly(format!("{}: \"{shown}\"", self.url));
             if said.failure.is_some() {
                 return None;
             }
@@ -298,7 +298,7 @@ impl Tracker {
     ) {
         let sdp = match described {
             Described::As(sdp) => sdp,
-            Described::Invented => description(Kind::Answer, &mut self.dice),
+            Described::Invented => description(Kind::Answer, &mut self.rng),
             Described::Refused => return,
         };
         let answer = Answer {
@@ -337,10 +337,10 @@ impl Tracker {
         let mut offers = Vec::with_capacity(count);
         for _ in 0..count {
             let mut id = Id::default();
-            self.dice.fill(&mut id);
+            self.rng.fill(&mut id);
             self.offers.insert(id, (at, now + OFFER_TIMEOUT));
             let described = describe.offer(now, at, id);
-            let sdp = described.unwrap_or_else(|| description(Kind::Offer, &mut self.dice));
+            let sdp = described.unwrap_or_else(|| description(Kind::Offer, &mut self.rng));
             let offer = Description { kind: "offer".into(), sdp };
             offers.push(Offer { offer, offer_id: ids::text(&id) });
         }
@@ -368,7 +368,7 @@ impl Tracker {
         self.outputs.push(TrackerOutput::Send(text));
     }
 
-    fn complain(&mut self, what: String) {
+    fn note_anomaly(&mut self, what: String) {
         if !std::mem::replace(&mut self.has_complained, true) {
             self.outputs.push(TrackerOutput::Anomaly(what));
         }

@@ -21,7 +21,7 @@ fn sent(tracker: &mut Tracker) -> Vec<Value> {
 /// Two viewers in a swarm, who have announced.
 fn pair(now: Instant) -> ([Tracker; 2], [Id; 2], [Value; 2]) {
     let mut trackers =
-        [7, 8].map(|seed| Tracker { dice: fastrand::Rng::with_seed(seed), ..tracker() });
+        [7, 8].map(|seed| Tracker { rng: fastrand::Rng::with_seed(seed), ..tracker() });
     let ids = trackers.each_mut().map(|tracker| tracker.enter(now, STREAM, 0).1);
     let announced = trackers.each_mut().map(|tracker| {
         tracker.opened(now);

@@ -179,7 +179,7 @@ mod tests {
     /// Whatever a peer sends is read without a panic, and within bounds.
     #[test]
     fn hostile_messages_are_refused() {
-        let mut dice = fastrand::Rng::with_seed(7);
+        let mut rng = fastrand::Rng::with_seed(7);
         for engine in [PeerEngine::V22, PeerEngine::V06] {
             let mut wire = Wire::new(engine, "swarm");
             let seed = Said::Announcement { loaded: (0..300).collect(), loading: vec![301] };
@@ -188,13 +188,13 @@ mod tests {
                 wire.write(&Said::Segment { segment: 1, request: 2, bytes: 3 }),
             ];
             for _ in 0..20_000 {
-                let mut message = seeds[dice.usize(..2)][0].clone();
-                for _ in 0..dice.usize(1..6) {
-                    let at = dice.usize(..message.len());
-                    match dice.u8(..3) {
-                        0 => message[at] = dice.u8(..),
+                let mut message = seeds[rng.usize(..2)][0].clone();
+                for _ in 0..rng.usize(1..6) {
+                    let at = rng.usize(..message.len());
+                    match rng.u8(..3) {
+                        0 => message[at] = rng.u8(..),
                         1 => drop(message.remove(at)),
-                        _ => message.insert(at, dice.u8(..)),
+                        _ => message.insert(at, rng.u8(..)),
                     }
                 }
                 assert!(peer_message_survives(engine, &message), "{message:?}");

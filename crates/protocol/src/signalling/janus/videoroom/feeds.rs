@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 use throng_observation::MediaKind;
 
-use super::said::{self, LIST_MAX, Publisher};
+use super::event::{self, LIST_MAX, Publisher};
 use crate::signalling::RunMark;
 use crate::signalling::room::Subscriptions;
 
@@ -42,7 +42,7 @@ impl Feeds {
     /// Adds and updates publishers.
     pub(super) fn published(&mut self, publishers: Vec<Publisher>) {
         for publisher in publishers {
-            let Some(key) = said::key(&publisher.id) else { continue };
+            let Some(key) = event::key(&publisher.id) else { continue };
             if self.feeds.len() >= LIST_MAX && !self.feeds.contains_key(&key) {
                 return;
             }
@@ -50,7 +50,7 @@ impl Feeds {
             let simulcasts =
                 streams.clone().filter(|s| s.simulcast).filter_map(|s| s.mid.clone()).collect();
             let streams =
-                streams.filter_map(|s| Some((s.mid.clone()?, said::kind(&s.kind)?))).collect();
+                streams.filter_map(|s| Some((s.mid.clone()?, event::kind(&s.kind)?))).collect();
             let name = publisher.display.map_or_else(|| key.clone(), |called| self.name(&called));
             self.feeds.insert(key, Feed { id: publisher.id, name, streams, simulcasts });
         }
@@ -58,7 +58,7 @@ impl Feeds {
 
     /// Removes a publisher that stopped publishing, or left.
     pub(super) fn gone(&mut self, id: &Value) -> Option<String> {
-        let key = said::key(id)?;
+        let key = event::key(id)?;
         self.feeds.remove(&key).map(|_| key)
     }
 
@@ -72,8 +72,8 @@ impl Feeds {
     }
 
     /// Whether a stream of a subscription is simulcast.
-    pub(super) fn is_simulcast(&self, stream: &said::Stream) -> bool {
-        let feed = said::key(&stream.feed_id).and_then(|key| self.feeds.get(&key));
+    pub(super) fn is_simulcast(&self, stream: &event::Stream) -> bool {
+        let feed = event::key(&stream.feed_id).and_then(|key| self.feeds.get(&key));
         feed.zip(stream.feed_mid.as_ref()).is_some_and(|(feed, mid)| feed.simulcasts.contains(mid))
     }
 

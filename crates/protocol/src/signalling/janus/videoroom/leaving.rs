@@ -5,8 +5,8 @@ use std::time::Instant;
 use serde_json::json;
 
 use super::config::room_json;
-use super::said::Said;
-use super::{Ask, State, VideoRoom};
+use super::event::PluginEvent;
+use super::{JanusRequest, State, VideoRoom};
 use crate::signalling::janus::session::Handle;
 use crate::signalling::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use crate::signalling::room::RoomOutput;
@@ -29,10 +29,10 @@ impl VideoRoom {
                 // A participant could join between the check that the room is empty and its
                 // destruction.
                 let may_end = self.config.new_room.is_some() && !others_follow;
-                let ask = if may_end { Ask::Leave } else { Ask::Farewell };
+                let ask = if may_end { JanusRequest::Leave } else { JanusRequest::Farewell };
                 self.ask(now, handle, json!({ "request": "leave" }), None, (ask, why));
                 self.state = State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, why));
-                if ask == Ask::Leave {
+                if ask == JanusRequest::Leave {
                     return;
                 }
             }
@@ -44,17 +44,17 @@ impl VideoRoom {
     /// that exactly one of several leaving participants finds it empty.
     pub(super) fn who_is_left(&mut self, now: Instant, handle: Handle) {
         let list = json!({ "request": "listparticipants", "room": room_json(&self.config.room) });
-        self.ask(now, handle, list, None, (Ask::WhoIsLeft, "Janus: the goodbye"));
+        self.ask(now, handle, list, None, (JanusRequest::WhoIsLeft, "Janus: the goodbye"));
     }
 
-    pub(super) fn destroy_if_empty(&mut self, now: Instant, handle: Handle, said: &Said) {
+    pub(super) fn destroy_if_empty(&mut self, now: Instant, handle: Handle, said: &PluginEvent) {
         if let Some(room) = &self.config.new_room
             && said.participants.as_ref().is_some_and(Vec::is_empty)
         {
             // Its answer is awaited: Janus handles plugin messages in separate threads, and could
             // end the session first.
             let end = room.end(&self.config.room);
-            self.ask(now, handle, end, None, (Ask::EndRoom, "Janus: the goodbye"));
+            self.ask(now, handle, end, None, (JanusRequest::EndRoom, "Janus: the goodbye"));
             self.state =
                 State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));
         } else {
@@ -64,7 +64,7 @@ impl VideoRoom {
 
     /// Ends the session; this detaches its handles and frees their ports.
     pub(super) fn end_session(&mut self, now: Instant) {
-        let destroy = self.session.destroy(now, Ask::Destroy);
+        let destroy = self.session.destroy(now, JanusRequest::Destroy);
         self.say(destroy);
         self.state =
             State::Leaving(ResponseDeadline::new(now, GOODBYE_WITHIN, "Janus: the goodbye"));

@@ -11,24 +11,24 @@ use serde_json::{Value, json};
 use throng_observation::{Failure, FailureReason};
 
 use self::config::room_json;
+use self::event::PluginEvent;
 use self::feeds::Feeds;
 use self::layers::Layers;
 use self::muting::Muting;
-use self::said::Said;
 use self::subscriber::{Step, Subscribers};
 use super::session::{Handle, Jsep, SERVER, Session, SessionEvent};
 use crate::participant::{ChannelError, Message, Open, Why};
 use crate::signalling::response_deadline::ResponseDeadline;
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
-use crate::signalling::said::{broken, excerpt, session_description};
+use crate::signalling::server_message::{broken, excerpt, session_description};
 
 mod config;
+mod event;
 mod feeds;
 mod layers;
 mod leaving;
 mod muting;
 mod refusing;
-mod said;
 mod subscriber;
 
 pub use config::{Config, NewRoom, SubscriberMode};
@@ -38,7 +38,7 @@ const PLUGIN: &str = "janus.plugin.videoroom";
 /// A participant of a VideoRoom.
 pub struct VideoRoom {
     config: Config,
-    session: Session<Ask>,
+    session: Session<JanusRequest>,
     state: State,
     /// The handle that joins and publishes.
     publisher: Option<Handle>,
@@ -53,7 +53,7 @@ pub struct VideoRoom {
 
 /// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ask {
+enum JanusRequest {
     Attach,
     CreateRoom,
     Join,
@@ -128,7 +128,7 @@ impl VideoRoom {
         handle: Handle,
         body: Value,
         jsep: Option<&Jsep>,
-        ask: (Ask, Why),
+        ask: (JanusRequest, Why),
     ) {
         let message = self.session.message(now, handle, body, jsep, ask);
         self.say(message);
@@ -137,11 +137,11 @@ impl VideoRoom {
     fn handle_message(&mut self, now: Instant, message: &Message) -> Result<(), Failure> {
         match self.session.handle_message(now, message)? {
             SessionEvent::Created => {
-                let attach = self.session.attach(now, PLUGIN, Ask::Attach);
+                let attach = self.session.attach(now, PLUGIN, JanusRequest::Attach);
                 self.say(attach);
             }
-            SessionEvent::Attached(Ask::Attach, handle) => self.attached(now, handle),
-            SessionEvent::Attached(Ask::AttachSubscriber(peer), handle) => {
+            SessionEvent::Attached(JanusRequest::Attach, handle) => self.attached(now, handle),
+            SessionEvent::Attached(JanusRequest::AttachSubscriber(peer), handle) => {
                 self.subscribers.attached(peer, handle);
                 self.update_subscriptions(now);
             }
@@ -149,7 +149,7 @@ impl VideoRoom {
                 return self.plugin(now, handle, answers, data, jsep);
             }
             SessionEvent::Refused(ask, code, reason) => return self.refused(ask, code, &reason),
-            SessionEvent::Done(Ask::Destroy) => self.goodbye(),
+            SessionEvent::Done(JanusRequest::Destroy) => self.goodbye(),
             SessionEvent::Trickle(handle, Some(candidate)) => {
                 if let Some(peer) = self.peer_of(handle) {
                     self.outputs.push_back(RoomOutput::RemoteCandidate(peer, candidate));
@@ -185,7 +185,7 @@ impl VideoRoom {
                     handle,
                     body,
                     None,
-                    (Ask::CreateRoom, "Janus: the room after create"),
+                    (JanusRequest::CreateRoom, "Janus: the room after create"),
                 );
             }
             None => self.join(now, handle),
@@ -199,38 +199,38 @@ impl VideoRoom {
         if let (Some(pin), Some(body)) = (&self.config.pin, body.as_object_mut()) {
             body.insert("pin".into(), json!(pin));
         }
-        self.ask(now, handle, body, None, (Ask::Join, "Janus: the event after join"));
+        self.ask(now, handle, body, None, (JanusRequest::Join, "Janus: the event after join"));
     }
 
     fn plugin(
         &mut self,
         now: Instant,
         handle: Handle,
-        answers: Option<Ask>,
+        answers: Option<JanusRequest>,
         data: Value,
         jsep: Option<Jsep>,
     ) -> Result<(), Failure> {
-        let said: Said = serde_json::from_value(data).map_err(|e| {
+        let said: PluginEvent = serde_json::from_value(data).map_err(|e| {
             let why = excerpt(&e.to_string());
             broken(SERVER, format!("an event of the VideoRoom plugin is malformed: {why}"))
         })?;
         if let Some(code) = said.error_code {
             return self.plugin_refused(now, answers, code, &said.error.unwrap_or_default());
         }
-        if answers == Some(Ask::CreateRoom) {
+        if answers == Some(JanusRequest::CreateRoom) {
             self.join(now, handle);
             return Ok(());
         }
         match answers {
-            Some(Ask::Leave) => {
+            Some(JanusRequest::Leave) => {
                 self.who_is_left(now, handle);
                 return Ok(());
             }
-            Some(Ask::WhoIsLeft) => {
+            Some(JanusRequest::WhoIsLeft) => {
                 self.destroy_if_empty(now, handle, &said);
                 return Ok(());
             }
-            Some(Ask::EndRoom) => {
+            Some(JanusRequest::EndRoom) => {
                 self.end_session(now);
                 return Ok(());
             }
@@ -272,7 +272,7 @@ impl VideoRoom {
         Ok(())
     }
 
-    fn joined(&mut self, said: &Said) {
+    fn joined(&mut self, said: &PluginEvent) {
         if !matches!(self.state, State::Entering) {
             return self.anomaly(format!("{SERVER}: joined twice"));
         }
@@ -293,7 +293,13 @@ impl VideoRoom {
         let jsep = Jsep { kind: "offer".into(), sdp };
         let body =
             json!({ "request": "publish", "display": self.config.mark.put(&self.config.display) });
-        self.ask(now, handle, body, Some(&jsep), (Ask::Publish, "Janus: the answer to publish"));
+        self.ask(
+            now,
+            handle,
+            body,
+            Some(&jsep),
+            (JanusRequest::Publish, "Janus: the answer to publish"),
+        );
     }
 
     fn gone(&mut self, now: Instant, id: &Value) {
@@ -302,7 +308,7 @@ impl VideoRoom {
             self.layers.gone(peer);
             self.outputs.push_back(RoomOutput::ClosePeer(peer));
             if let Some(handle) = handle {
-                let detach = self.session.detach(now, handle, Ask::DetachSubscriber(peer));
+                let detach = self.session.detach(now, handle, JanusRequest::DetachSubscriber(peer));
                 self.say(detach);
             }
         }
@@ -313,7 +319,7 @@ impl VideoRoom {
         &mut self,
         now: Instant,
         peer: PeerId,
-        said: &Said,
+        said: &PluginEvent,
         jsep: Option<Jsep>,
     ) -> Result<(), Failure> {
         let has_list = matches!(said.videoroom.as_str(), "attached" | "updated");
@@ -354,7 +360,7 @@ impl VideoRoom {
             handle,
             json!({ "request": "start" }),
             Some(&jsep),
-            (Ask::Subscriber(peer), why),
+            (JanusRequest::Subscriber(peer), why),
         );
     }
 
@@ -366,24 +372,32 @@ impl VideoRoom {
         while let Some(step) = self.subscribers.next_step(&self.feeds, &self.config.room) {
             match step {
                 Step::Attach(peer) => {
-                    let attach = self.session.attach(now, PLUGIN, Ask::AttachSubscriber(peer));
+                    let attach =
+                        self.session.attach(now, PLUGIN, JanusRequest::AttachSubscriber(peer));
                     self.say(attach);
                 }
-                Step::Ask(peer, handle, body) => {
+                Step::Request(peer, handle, body) => {
                     let why = "Janus: the event after subscribe";
-                    self.ask(now, handle, body, None, (Ask::Subscriber(peer), why));
+                    self.ask(now, handle, body, None, (JanusRequest::Subscriber(peer), why));
                 }
                 Step::Detach(peer, handle) => {
                     self.layers.gone(peer);
                     self.outputs.push_back(RoomOutput::ClosePeer(peer));
-                    let detach = self.session.detach(now, handle, Ask::DetachSubscriber(peer));
+                    let detach =
+                        self.session.detach(now, handle, JanusRequest::DetachSubscriber(peer));
                     self.say(detach);
                 }
             }
         }
         for (peer, handle) in self.subscribers.all_settled() {
             if let Some(body) = self.layers.request(peer) {
-                self.ask(now, handle, body, None, (Ask::Layer, "Janus: the event after configure"));
+                self.ask(
+                    now,
+                    handle,
+                    body,
+                    None,
+                    (JanusRequest::Layer, "Janus: the event after configure"),
+                );
             }
         }
     }
@@ -515,7 +529,8 @@ impl RoomSignalling for VideoRoom {
             RoomInput::Candidate(peer, line) => self.trickle(now, peer, line),
             RoomInput::Lost(peer) => {
                 if let Some(handle) = self.subscribers.handle(peer) {
-                    let detach = self.session.detach(now, handle, Ask::DetachSubscriber(peer));
+                    let detach =
+                        self.session.detach(now, handle, JanusRequest::DetachSubscriber(peer));
                     self.say(detach);
                     self.subscribers.lost(peer);
                 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use throng_observation::MediaKind;
 
-use super::{Ask, State, VideoRoom};
+use super::{JanusRequest, State, VideoRoom};
 use crate::signalling::sections;
 
 /// A participant publishes at most one audio and one video stream; the bound leaves room.
@@ -78,7 +78,13 @@ impl VideoRoom {
             return;
         };
         for body in self.muting.requests() {
-            self.ask(now, handle, body, None, (Ask::Mute, "Janus: the event after configure"));
+            self.ask(
+                now,
+                handle,
+                body,
+                None,
+                (JanusRequest::Mute, "Janus: the event after configure"),
+            );
         }
     }
 }

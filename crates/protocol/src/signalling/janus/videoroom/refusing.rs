@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use throng_observation::{Failure, FailureReason};
 
-use super::{Ask, State, VideoRoom};
+use super::{JanusRequest, State, VideoRoom};
 use crate::signalling::janus::session::SERVER;
-use crate::signalling::said::excerpt;
+use crate::signalling::server_message::excerpt;
 
 /// `JANUS_VIDEOROOM_ERROR_ROOM_EXISTS`.
 const ROOM_EXISTS: i64 = 427;
@@ -26,17 +26,17 @@ impl VideoRoom {
     pub(super) fn plugin_refused(
         &mut self,
         now: Instant,
-        answers: Option<Ask>,
+        answers: Option<JanusRequest>,
         code: i64,
         reason: &str,
     ) -> Result<(), Failure> {
         let detail = format!("{SERVER} VideoRoom refused: error {code}, {}", excerpt(reason));
         match (answers, self.publisher) {
-            (Some(Ask::CreateRoom), Some(handle)) if code == ROOM_EXISTS => {
+            (Some(JanusRequest::CreateRoom), Some(handle)) if code == ROOM_EXISTS => {
                 self.join(now, handle);
                 Ok(())
             }
-            (Some(Ask::Subscriber(peer)), _) if code == NO_SUCH_FEED => {
+            (Some(JanusRequest::Subscriber(peer)), _) if code == NO_SUCH_FEED => {
                 self.anomaly(detail);
                 self.subscribers.refused(peer);
                 self.update_subscriptions(now);
@@ -44,14 +44,14 @@ impl VideoRoom {
             }
             // The publisher may have left; missing video shows in the RTP statistics. Muted media
             // is not sent, whether the room has the mute state or not.
-            (Some(Ask::Layer | Ask::Mute), _) => {
+            (Some(JanusRequest::Layer | JanusRequest::Mute), _) => {
                 self.anomaly(detail);
                 Ok(())
             }
-            (Some(Ask::Farewell), _) => Ok(()),
+            (Some(JanusRequest::Farewell), _) => Ok(()),
             // The participants cannot be listed, or the room no longer exists: another participant
             // or the server ends it.
-            (Some(Ask::Leave | Ask::WhoIsLeft | Ask::EndRoom), _) => {
+            (Some(JanusRequest::Leave | JanusRequest::WhoIsLeft | JanusRequest::EndRoom), _) => {
                 self.end_session(now);
                 Ok(())
             }
@@ -61,21 +61,26 @@ impl VideoRoom {
 
     pub(super) fn refused(
         &mut self,
-        ask: Option<Ask>,
+        ask: Option<JanusRequest>,
         code: i64,
         reason: &str,
     ) -> Result<(), Failure> {
         let detail = format!("{SERVER} refused: error {code}, {reason}");
         // Ignores errors for requests that were in flight when the session ended.
-        if matches!(self.state, State::Leaving(_)) && ask != Some(Ask::Destroy) {
+        if matches!(self.state, State::Leaving(_)) && ask != Some(JanusRequest::Destroy) {
             return Ok(());
         }
         match ask {
-            Some(Ask::DetachSubscriber(_) | Ask::Layer | Ask::Mute | Ask::Farewell) => {
+            Some(
+                JanusRequest::DetachSubscriber(_)
+                | JanusRequest::Layer
+                | JanusRequest::Mute
+                | JanusRequest::Farewell,
+            ) => {
                 self.anomaly(detail);
                 Ok(())
             }
-            Some(Ask::Destroy) => {
+            Some(JanusRequest::Destroy) => {
                 self.goodbye();
                 Ok(())
             }

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::config::{SubscriberMode, room_json};
+use super::event;
 use super::feeds::Feeds;
-use super::said;
 use crate::signalling::janus::session::Handle;
 use crate::signalling::room::{PeerId, RoomStream, Subscriptions};
 use throng_scenario::JanusId;
@@ -58,7 +58,7 @@ pub(super) enum Step {
     /// Attach a handle for a subscription.
     Attach(PeerId),
     /// Send a request to the plugin.
-    Ask(PeerId, Handle, Value),
+    Request(PeerId, Handle, Value),
     /// Detach a subscription's handle.
     Detach(PeerId, Handle),
 }
@@ -152,12 +152,12 @@ impl Subscribers {
     pub(super) fn streams(
         &self,
         peer: PeerId,
-        streams: &[said::Stream],
+        streams: &[event::Stream],
         feeds: &Feeds,
     ) -> Vec<RoomStream> {
         let feed = self.by_peer.get(&peer).and_then(|subscription| subscription.feed.as_deref());
         let of_feed = feed.and_then(|key| feeds.get(key)).map(|feed| feed.name.clone());
-        let streams = streams.iter().take(said::LIST_MAX).filter_map(|stream| {
+        let streams = streams.iter().take(event::LIST_MAX).filter_map(|stream| {
             Some(RoomStream {
                 mid: stream.mid.clone()?,
                 from: stream
@@ -168,7 +168,7 @@ impl Subscribers {
                     .filter(|_| stream.active || of_feed.is_some()),
                 // Janus does not signal to subscribers which streams of a publisher are mute.
                 is_muted: false,
-                kind: said::kind(&stream.kind)?,
+                kind: event::kind(&stream.kind)?,
                 layers: Vec::new(),
                 tells_layers: feeds.is_simulcast(stream),
             })
@@ -286,7 +286,7 @@ impl Subscribers {
         subscription.was_refused = false;
         subscription.asked = wanted;
         subscription.state = State::Busy(handle);
-        Some(Step::Ask(peer, handle, body))
+        Some(Step::Request(peer, handle, body))
     }
 }
 

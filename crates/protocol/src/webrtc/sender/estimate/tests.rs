@@ -17,7 +17,7 @@ struct Path {
     free_at: Instant,
     /// Packets in flight: number, arrival.
     under_way: Vec<(u16, Instant)>,
-    dice: fastrand::Rng,
+    rng: fastrand::Rng,
     /// The mean of the added jitter.
     jitter_ms: f64,
     reports: u8,
@@ -41,7 +41,7 @@ impl Path {
             capacity_bps,
             free_at: now,
             under_way: Vec::new(),
-            dice: fastrand::Rng::with_seed(3),
+            rng: fastrand::Rng::with_seed(3),
             jitter_ms: 1.0,
             reports: 0,
         }
@@ -83,7 +83,7 @@ impl Path {
         }
         let takes = Duration::from_secs_f64(bytes as f64 * 8.0 / self.capacity_bps);
         self.free_at = self.free_at.max(self.now) + takes;
-        let jitter = Duration::from_secs_f64(self.dice.f64() * 2.0 * self.jitter_ms / 1e3);
+        let jitter = Duration::from_secs_f64(self.rng.f64() * 2.0 * self.jitter_ms / 1e3);
         self.under_way.push((number, self.free_at + Duration::from_millis(20) + jitter));
     }
 
@@ -165,22 +165,22 @@ fn a_burst_of_loss_is_reported_and_is_no_queue() {
 #[test]
 fn feedback_that_lies_is_survived() {
     let start = Instant::now();
-    let mut dice = fastrand::Rng::with_seed(8);
+    let mut rng = fastrand::Rng::with_seed(8);
     let mut estimate = Estimate::new(start);
     let (mut next, mut reports) = (0_u16, 0);
     for step in 0..5_000_u64 {
         let now = start + Duration::from_millis(step * 20);
         for _ in 0..4 {
-            estimate.sent(now, next, dice.usize(0..2_000));
+            estimate.sent(now, next, rng.usize(0..2_000));
             next = next.wrapping_add(1);
         }
         // Sent and unknown packets, with times that go backwards too.
-        let mut sequence = next.wrapping_sub(dice.u16(0..64));
-        let mut arrived_us = dice.u64(0..1 << 50);
-        let arrivals: Vec<Arrival> = (0..dice.usize(0..20))
+        let mut sequence = next.wrapping_sub(rng.u16(0..64));
+        let mut arrived_us = rng.u64(0..1 << 50);
+        let arrivals: Vec<Arrival> = (0..rng.usize(0..20))
             .map(|_| {
-                sequence = sequence.wrapping_add(dice.u16(1..40));
-                arrived_us = arrived_us.saturating_add_signed(dice.i64(-8_000_000..8_000_000));
+                sequence = sequence.wrapping_add(rng.u16(1..40));
+                arrived_us = arrived_us.saturating_add_signed(rng.i64(-8_000_000..8_000_000));
                 Arrival { sequence, arrived_us }
             })
             .collect();

@@ -26,7 +26,7 @@ pub(crate) fn workers_asked(flags: &Fleet) -> Result<Option<usize>, CliError> {
 }
 
 /// Workers that stay from run to run.
-pub(crate) struct Crew {
+pub(crate) struct FleetWorkers {
     flags: Vec<String>,
     by_hand: Vec<String>,
     /// The address of the bus of `--fleet`, if it was given itself.
@@ -35,7 +35,7 @@ pub(crate) struct Crew {
     remote: Option<Remote>,
 }
 
-impl Crew {
+impl FleetWorkers {
     /// Starts the workers of `--on`, which may load `allow_target`; those of `--fleet` are there,
     /// or come.
     pub(crate) fn start(

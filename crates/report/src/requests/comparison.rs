@@ -12,7 +12,7 @@ use super::log::{LogRequests, LogSelection, OfUri};
 
 /// The comparison with a log.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Beside {
+pub struct LogComparison {
     /// The answer.
     pub answer: LogAnswer,
     /// The seconds since 1970 that count: those of the run's requests, and one more on each side,
@@ -135,7 +135,7 @@ impl LogSelection {
     }
 }
 
-impl Beside {
+impl LogComparison {
     /// Lays the requests of a run, or of one host of it, beside those of a log.
     #[must_use]
     pub fn of(rows: &[HttpRequestRow], host: Option<&str>, log: &LogRequests) -> Self {

@@ -10,7 +10,7 @@ pub(super) const LIST_MAX: usize = 4_096;
 /// An event of the plugin; its kind follows from the fields that are present.
 #[derive(Deserialize, Default, Debug)]
 #[serde(default)]
-pub(super) struct Said {
+pub(super) struct PluginEvent {
     pub(super) videoroom: String,
     pub(super) error_code: Option<i64>,
     pub(super) error: Option<String>,

@@ -17,7 +17,7 @@ pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(8);
 
 /// The coordinator's beats to one worker.
 #[derive(Clone)]
-pub(super) struct Beats {
+pub(super) struct Heartbeats {
     state: Arc<Mutex<State>>,
     worker: u16,
 }
@@ -31,7 +31,7 @@ struct State {
     reassigned: u32,
 }
 
-impl Beats {
+impl Heartbeats {
     /// Hears the beats of a run, until the task is aborted.
     pub(super) async fn listen(
         bus: &Bus,
@@ -134,10 +134,10 @@ mod tests {
     use super::*;
     use crate::message::{CrowdChange, Reassignment};
 
-    fn beats() -> Beats {
+    fn beats() -> Heartbeats {
         let state =
             State { heard_at: Instant::now(), latest: Beat::default(), changed: 0, reassigned: 0 };
-        Beats { state: Arc::new(Mutex::new(state)), worker: 1 }
+        Heartbeats { state: Arc::new(Mutex::new(state)), worker: 1 }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::chat::xmpp::stanzas::{self, ns};
 
 /// A request that was not answered yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum PendingIq {
     Bind,
     Session,
     HostInfo,
@@ -53,10 +53,10 @@ impl Stream {
         }
     }
 
-    pub(super) fn ask(&mut self, asked: Asked, frame: impl FnOnce(&Self, &str) -> String) {
+    pub(super) fn ask(&mut self, asked: PendingIq, frame: impl FnOnce(&Self, &str) -> String) {
         let (id, number) = self.ids.uuid();
         self.asked.insert(number, asked);
-        let suffix = if matches!(asked, Asked::Other) { ":roster" } else { ":sendIQ" };
+        let suffix = if matches!(asked, PendingIq::Other) { ":roster" } else { ":sendIQ" };
         let frame = frame(self, &format!("{id}{suffix}"));
         self.send(frame);
     }
@@ -70,7 +70,7 @@ impl Stream {
 
     /// Asks for an address.
     pub(super) fn bind(&mut self, now: Instant) {
-        self.asked.insert(0, Asked::Bind);
+        self.asked.insert(0, PendingIq::Bind);
         self.send(stanzas::bind("_bind_auth_2"));
         self.go(now, Step::Binds);
     }
@@ -92,7 +92,7 @@ impl Stream {
         let again = self.management.as_mut().map(Management::take_unacked).unwrap_or_default();
         again.into_iter().for_each(|frame| self.send(frame));
         self.go(now, Step::Online);
-        self.ask(Asked::RoomInfoAgain, |own, id| {
+        self.ask(PendingIq::RoomInfoAgain, |own, id| {
             stanzas::disco(id, &own.jid, &own.config.room, ns::DISCO_INFO)
         });
     }
@@ -100,13 +100,13 @@ impl Stream {
     /// It has an address: asks what ConverseJS asks before it joins.
     pub(super) fn online(&mut self, now: Instant) {
         self.go(now, Step::Online);
-        self.ask(Asked::HostInfo, |own, id| {
+        self.ask(PendingIq::HostInfo, |own, id| {
             stanzas::disco(id, &own.jid, &own.config.domain, ns::DISCO_INFO)
         });
-        self.ask(Asked::Other, |_, id| stanzas::roster(id));
-        self.ask(Asked::Vcard, |_, id| stanzas::vcard(id, None));
-        self.ask(Asked::Vcard, |own, id| stanzas::vcard(id, Some(&own.config.room)));
-        self.ask(Asked::RoomInfo, |own, id| {
+        self.ask(PendingIq::Other, |_, id| stanzas::roster(id));
+        self.ask(PendingIq::Vcard, |_, id| stanzas::vcard(id, None));
+        self.ask(PendingIq::Vcard, |own, id| stanzas::vcard(id, Some(&own.config.room)));
+        self.ask(PendingIq::RoomInfo, |own, id| {
             stanzas::disco(id, &own.jid, &own.config.room, ns::DISCO_INFO)
         });
     }
@@ -131,7 +131,7 @@ impl Stream {
             return;
         }
         let to = format!("{}/{nick}", self.config.room);
-        self.ask(Asked::Vcard, |_, id| stanzas::vcard(id, Some(&to)));
+        self.ask(PendingIq::Vcard, |_, id| stanzas::vcard(id, Some(&to)));
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct MediaHash {
 
 /// What a run was asked to do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct KeptCommand {
     format: u32,
     /// `run`, `view` or `find`.
     command: String,
@@ -70,7 +70,7 @@ pub(crate) struct Asked {
     pub(crate) scenario: String,
 }
 
-impl Asked {
+impl KeptCommand {
     /// By `throng run FILE`.
     pub(crate) fn run(command: &Run) -> Self {
         Self {
@@ -202,7 +202,7 @@ pub(crate) fn is_kept(file: &Path) -> bool {
 /// The name of a scenario's file; of one that is kept in a run folder, the name that the run had.
 fn name_of(file: &Path) -> String {
     let kept = file.parent().filter(|_| file.file_name().is_some_and(|name| name == SCENARIO));
-    if let Some(Ok(Some(asked))) = kept.map(Asked::read) {
+    if let Some(Ok(Some(asked))) = kept.map(KeptCommand::read) {
         return asked.scenario_name;
     }
     file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned())

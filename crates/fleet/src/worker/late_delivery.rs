@@ -16,7 +16,7 @@ use crate::spool_folder::{LeftSpool, SpoolFolder};
 const UNKNOWN_FOR: Duration = Duration::from_mins(2);
 
 /// The folder of a worker, and its bus.
-pub struct HandIn {
+pub struct LateDelivery {
     pub(super) runtime: Arc<Runtime>,
     pub(super) bus: Bus,
     pub(super) folder: SpoolFolder,
@@ -41,7 +41,7 @@ impl Settled {
     }
 }
 
-impl HandIn {
+impl LateDelivery {
     /// Hands in what is there, one file after the other, each until its end or until the bus does
     /// not take it, while `may_go_on`; says what happened through `say`.
     pub fn all(&mut self, may_go_on: &dyn Fn() -> bool, say: &dyn Fn(&str)) {

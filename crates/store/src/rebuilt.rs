@@ -19,7 +19,7 @@ use crate::{RunWriter, StoreError, info, opened, schema};
 const UNFINISHED: &str = "collected";
 
 /// A `run.db` that is made again.
-pub struct RunAgain {
+pub struct RebuiltRun {
     /// For the rows of the crowd.
     pub writer: RunWriter,
     /// The last second that the old file has.
@@ -28,7 +28,7 @@ pub struct RunAgain {
     new: PathBuf,
 }
 
-impl RunAgain {
+impl RebuiltRun {
     /// Begins beside the `run.db` at `old`; of its events those stay that `keeps` says.
     pub(crate) fn begin(
         old: PathBuf,
