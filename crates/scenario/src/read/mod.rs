@@ -27,6 +27,8 @@ mod crowd;
 mod destination;
 mod limits;
 mod matrix;
+#[cfg(test)]
+mod message_tests;
 mod peers;
 mod player;
 mod prices;
