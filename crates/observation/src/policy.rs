@@ -64,22 +64,23 @@ pub enum VcardPolicy {
 }
 
 impl VcardPolicy {
-    /// Their names in a scenario.
-    pub const NAMES: [&str; 3] = ["all", "authors", "none"];
+    /// Its values with their names in a scenario.
+    pub const NAMED: &'static [(Self, &'static str)] =
+        &[(Self::All, "all"), (Self::Authors, "authors"), (Self::None, "none")];
 
     /// The policy of this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::All, Self::Authors, Self::None].into_iter().find(|policy| policy.name() == name)
+        Self::NAMED.iter().find(|(_, known)| *known == name).map(|(policy, _)| *policy)
     }
 
     /// Its name in a scenario.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Authors => "authors",
-            Self::None => "none",
-        }
+        Self::NAMED
+            .iter()
+            .find(|(policy, _)| *policy == self)
+            .map(|(_, name)| *name)
+            .unwrap_or_default()
     }
 }

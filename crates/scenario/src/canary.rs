@@ -2,10 +2,17 @@
 
 use std::time::Duration;
 
+use crate::keys::Usual::{Required, Said, Stored};
+use crate::keys::{Keyed, Maybe, Text, Whole, keys, time};
 use crate::target::Target;
 
 /// Most browsers: a large machine decodes for no more.
-pub(crate) const BROWSERS_MAX: u64 = 16;
+const BROWSERS_MAX: u64 = 16;
+/// A browser's executable.
+const PROGRAM: Text = Text {
+    expected: "the path of a program",
+    if_empty: Some("write browser = \"/usr/bin/chromium\", or leave it out"),
+};
 
 /// The canaries of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +25,24 @@ pub struct Canary {
     pub every: Duration,
     /// Path of the executable; `None`: the first known one in `PATH`.
     pub browser: Option<String>,
+}
+
+impl Keyed for Canary {
+    const NAME: &'static str = "CanaryFile";
+    const MEANING: &'static str = "Headless browsers that join with the crowd.";
+
+    keys! {
+        "browsers": browsers = Whole(1, BROWSERS_MAX),
+            Required("write under [canary] browsers = 1"), "number of browsers, 1 to 16";
+        "at": at = time("2s"), Stored, "when the first one joins, from the start of the run";
+        "every": every = time("1s"), Stored, "interval between their joins";
+        "browser": browser = Maybe(PROGRAM), Said("the first Chromium or Chrome in `PATH`"),
+            "path of the browser's executable";
+    }
+
+    fn usual() -> Self {
+        Self { browsers: 1, at: Duration::ZERO, every: Duration::from_secs(1), browser: None }
+    }
 }
 
 impl Canary {

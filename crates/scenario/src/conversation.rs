@@ -8,6 +8,12 @@ use std::time::Duration;
 use throng_observation::seed;
 
 use crate::arrival::exponential;
+use crate::keys::Usual::Stored;
+use crate::keys::{Keyed, SEED_MAX, Share, Whole, keys, time};
+use crate::read::{Fields, Reader};
+
+/// The longest mean talkspurt and pause.
+const TALKSPURT_MEAN_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// The shortest talkspurt.
 const TALKSPURT_MIN: Duration = Duration::from_millis(500);
@@ -34,6 +40,38 @@ impl Default for Conversation {
             pause: Duration::from_millis(600),
             overlap: 0.1,
             seed: seed::USUAL,
+        }
+    }
+}
+
+impl Keyed for Conversation {
+    const NAME: &'static str = "ConversationFile";
+    const MEANING: &'static str = "The talkspurts in a conference.";
+
+    keys! {
+        "talkspurt": talkspurt = time("6s"), Stored,
+            "mean length of a talkspurt, 1 s to 1 h; exponential, each at least 500 ms";
+        "pause": pause = time("600ms"), Stored,
+            "mean pause between two talkspurts, at most 1 h; exponential";
+        "overlap": overlap = Share("0.1"), Stored,
+            "share of talkspurts that the next speaker interrupts before they end, 0 to 1";
+        "seed": seed = Whole(0, SEED_MAX), Stored,
+            "the same seed gives the same conversation among the same participants";
+    }
+
+    fn usual() -> Self {
+        Self::default()
+    }
+
+    fn check(&self, reader: &mut Reader, fields: &mut Fields<'_>) {
+        if self.talkspurt < Duration::from_secs(1)
+            || self.talkspurt > TALKSPURT_MEAN_MAX
+            || self.pause > TALKSPURT_MEAN_MAX
+        {
+            let message = "`conversation.talkspurt` must be from 1 s to 1 h, and \
+                           `conversation.pause` at most 1 h";
+            let span = fields.span_of("talkspurt").or(fields.span);
+            reader.fail(span, message, "write talkspurt = \"6s\"");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 
 use crate::plan::Plan;
-use crate::scenario::Caps;
+use crate::run::Caps;
 use crate::share::Share;
 use crate::units::shown;
 

@@ -1,6 +1,8 @@
 //! How viewers of video over HTTP make their requests: the version of HTTP, and whether they bring
 //! cookies.
 
+use crate::keys::{Named as _, named};
+
 /// With which requests cookies are sent, and of which responses they are kept (Fetch standard,
 /// section 2.2.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,26 +16,7 @@ pub enum CredentialsPolicy {
     Omit,
 }
 
-impl CredentialsPolicy {
-    /// The names in a scenario.
-    pub(crate) const NAMES: [&'static str; 3] = ["same-origin", "include", "omit"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::SameOrigin, Self::Include, Self::Omit]
-            .into_iter()
-            .find(|policy| policy.name() == name)
-    }
-
-    /// Its name in a scenario.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::SameOrigin => "same-origin",
-            Self::Include => "include",
-            Self::Omit => "omit",
-        }
-    }
-}
+named! { CredentialsPolicy: SameOrigin = "same-origin", Include = "include", Omit = "omit" }
 
 /// The version of HTTP that a player uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,28 +34,9 @@ pub enum HttpVersionPolicy {
     Browser,
 }
 
-impl HttpVersionPolicy {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Negotiated, Self::Http1, Self::Http2, Self::Http3, Self::Browser];
-
-    /// The names in a scenario, in the order of [`Self::ALL`].
-    pub(crate) const NAMES: [&'static str; 5] = ["negotiated", "1.1", "2", "3", "browser"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.name() == name)
-    }
-
-    /// Its name in a scenario.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Negotiated => "negotiated",
-            Self::Http1 => "1.1",
-            Self::Http2 => "2",
-            Self::Http3 => "3",
-            Self::Browser => "browser",
-        }
-    }
+named! {
+    HttpVersionPolicy: Negotiated = "negotiated", Http1 = "1.1", Http2 = "2", Http3 = "3",
+    Browser = "browser",
 }
 
 /// The versions of HTTP of a cohort's viewers, by weights in thousandths.
@@ -100,7 +64,7 @@ impl HttpMix {
         let mut weights_milli = [0; HttpVersionPolicy::ALL.len()];
         for (policy, weight_milli) in entries {
             let all = weights_milli.iter_mut().zip(HttpVersionPolicy::ALL);
-            all.filter(|(_, known)| *known == policy)
+            all.filter(|(_, (known, _))| *known == policy)
                 .for_each(|(weight, _)| *weight = weight_milli);
         }
         Self { weights_milli }
@@ -109,7 +73,8 @@ impl HttpMix {
     /// The policies with their weights, without those of weight 0.
     pub fn entries(&self) -> impl Iterator<Item = (HttpVersionPolicy, u32)> + '_ {
         HttpVersionPolicy::ALL
-            .into_iter()
+            .iter()
+            .map(|(policy, _)| *policy)
             .zip(self.weights_milli)
             .filter(|(_, weight_milli)| *weight_milli > 0)
     }

@@ -30,7 +30,10 @@ mod network;
 pub use network::{AddressRange, Network, NetworkError};
 
 mod scenario;
-pub use scenario::{Caps, Cohort, OutputConfig, RunTimes, Scenario, Stream};
+pub use scenario::{Cohort, Scenario};
+
+mod run;
+pub use run::{Caps, OutputConfig, RunTimes, Stream};
 
 mod flags;
 pub use flags::{Override, ScenarioFlags};
@@ -121,6 +124,7 @@ pub mod matrix;
 
 pub mod prices;
 
+mod keys;
 mod read;
 pub mod units;
 

@@ -2,8 +2,15 @@
 
 use std::time::Duration;
 
+use schemars::SchemaGenerator;
 use throng_observation::seed;
 use url::Url;
+
+use crate::keys::Usual::{LeftOut, Said};
+use crate::keys::{
+    Address, Key, Keyed, Maybe, SEED_MAX, ShareMilli, Text, Whole, Word, keys, named, time,
+};
+use crate::read::{Fields, Reader};
 
 /// Most peers of a viewer with engine 4, unless the scenario says it.
 const PEERS_MAX_V4: usize = 50;
@@ -116,6 +123,83 @@ impl PeerConfig {
     }
 }
 
+/// Most of what a viewer can be said to upload, bits per second.
+const UPLOAD_MAX: u64 = 100_000_000_000;
+/// Most peers that a viewer can be said to have.
+const DEGREE_MAX: u64 = 10_000;
+/// Of a tracker.
+const TRACKER: Address = Address { schemes: &["ws", "wss"], example: "wss://HOST/tracker/socket" };
+/// Of a list of hashes.
+const HASHES: Address =
+    Address { schemes: &["http", "https"], example: "https://HOST/…/segments-sha256.json" };
+
+impl Keyed for PeerConfig {
+    const NAME: &'static str = "PeersFile";
+    const MEANING: &'static str = "Peer-to-peer delivery between viewers.";
+
+    keys! {
+        "engine": engine = Word, LeftOut,
+            "whose decisions, by the version of p2p-media-loader: `2.2` (PeerTube 7.1 to 8), `2.3` \
+             (announces in time, see below), `4.0` (PeerTube 9: decides as 2.3, and `swarm` is the \
+             UUID of the video) or `0.6` (before)";
+        "tracker": tracker = Maybe(TRACKER),
+            Said("viewers know each other, five new ones every 120 s"),
+            "WebTorrent tracker over WebSocket, `wss://HOST/tracker/socket`";
+        "swarm": swarm = Maybe(Text { expected: "a name", if_empty: None }),
+            Said("the URL of the playlist"), "what names the swarms";
+        "hashes": hashes = Maybe(HASHES), Said("none"),
+            "`segments-sha256.json` as PeerTube writes it: fetched until it names each segment";
+        "upload_bps": upload_bps = Maybe(Whole(1, UPLOAD_MAX)), Said("that of the preset"),
+            "what each uploads at most, bits per second";
+        "sharers": sharers_milli = ShareMilli("0.3"), Said("that of the preset"),
+            "the share of viewers that upload at all, from 0 to 1";
+        "unreachable": unreachable_milli = ShareMilli("0.3"), Said("that of the preset"),
+            "the share of pairs that cannot reach each other, from 0 to 1";
+        "data_channels": channels_milli = ShareMilli("0.05"), Said("`0`"),
+            "the share of viewers that exchange segments over [WebRTC data \
+             channels](#data-channels), with each other and with browsers, from 0 to 1. Needs a \
+             tracker";
+        "degree": degree_max = Maybe(Whole(1, DEGREE_MAX)),
+            Said("50 with engine 4.0, which offers nothing when it has them; no bound with others"),
+            "most peers of one viewer";
+        "urgent": urgent = Maybe(time("4s")), Said("4 s, and 15 s of recordings, as PeerTube"),
+            "what is played within this time comes from the server (all engines but 0.6)";
+        "from": from = time("10m"), Said("at once"),
+            "peers are used from then on, since the start of the run: `\"10m\"`, to see both";
+        "until": until = Maybe(time("20m")), Said("to the end"), "and until then";
+        "seed": seed = Whole(0, SEED_MAX), LeftOut, "of choices";
+    }
+
+    fn usual() -> Self {
+        Self::preset(PeerPreset::default())
+    }
+
+    /// The preset says what holds where other keys are absent; what it stands for is written.
+    fn by_hand(generator: &mut SchemaGenerator) -> Vec<Key> {
+        let meaning = "uplinks and reach of the viewers: `lan` (all reach each other, no limit), \
+                       `hosted`, `home`";
+        vec![Key::new(("preset", LeftOut, meaning), &Word, &PeerPreset::default(), generator)]
+    }
+
+    fn check(&self, reader: &mut Reader, fields: &mut Fields<'_>) {
+        if self.until.is_some_and(|until| until <= self.from) {
+            let until = fields.path_of("until");
+            let message = format!("`{until}` is not after from: peers would never be used");
+            reader.fail(fields.span_of("until"), message, "write a later until, or remove it");
+        }
+        if let (PeerEngine::V4, None, Some(span)) =
+            (self.engine, &self.swarm, fields.span_of("engine"))
+        {
+            let engine = fields.path_of("engine");
+            let message =
+                format!("`{engine}` names its swarms by the video, and there is no swarm");
+            let help = "write swarm = \"UUID OF THE VIDEO\", or remove engine: a page of PeerTube \
+                        says both";
+            reader.fail(span, message, help);
+        }
+    }
+}
+
 /// A version of p2p-media-loader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PeerEngine {
@@ -133,25 +217,7 @@ pub enum PeerEngine {
     V06,
 }
 
-impl PeerEngine {
-    /// The names in a scenario.
-    pub(crate) const NAMES: [&'static str; 4] = ["2.2", "2.3", "4.0", "0.6"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::V22, Self::V23, Self::V4, Self::V06].into_iter().find(|engine| engine.name() == name)
-    }
-
-    /// Its name in a scenario.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::V22 => "2.2",
-            Self::V23 => "2.3",
-            Self::V4 => "4.0",
-            Self::V06 => "0.6",
-        }
-    }
-}
+named! { PeerEngine: V22 = "2.2", V23 = "2.3", V4 = "4.0", V06 = "0.6" }
 
 /// Uplinks and reach of the viewers of a known event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,15 +232,9 @@ pub enum PeerPreset {
     Home,
 }
 
+named! { PeerPreset: Lan = "lan", Hosted = "hosted", Home = "home" }
+
 impl PeerPreset {
-    /// The names in a scenario.
-    pub(crate) const NAMES: [&'static str; 3] = ["lan", "hosted", "home"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        let at = Self::NAMES.iter().position(|known| *known == name)?;
-        [Self::Lan, Self::Hosted, Self::Home].get(at).copied()
-    }
-
     /// Upload of each viewer, share of those that upload, share of pairs that cannot reach each
     /// other.
     fn network(self) -> (Option<u64>, u32, u32) {

@@ -7,6 +7,7 @@ use throng_observation::seed;
 use url::Url;
 
 use crate::http::{CredentialsPolicy, HttpMix};
+use crate::keys::named;
 use crate::peers::PeerConfig;
 use crate::playback::{
     AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, UserHabits,
@@ -159,27 +160,9 @@ pub enum MediaFormat {
     Dash,
 }
 
+named! { MediaFormat: Auto = "auto", File = "file", Hls = "hls", Dash = "dash" }
+
 impl MediaFormat {
-    /// The names in a scenario.
-    pub(crate) const NAMES: [&'static str; 4] = ["auto", "file", "hls", "dash"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Auto, Self::File, Self::Hls, Self::Dash]
-            .into_iter()
-            .find(|format| format.name() == name)
-    }
-
-    /// Its name in a scenario.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::File => "file",
-            Self::Hls => "hls",
-            Self::Dash => "dash",
-        }
-    }
-
     /// The format of what has this path: never [`Self::Auto`].
     #[must_use]
     pub fn of_path(self, path: &str) -> Self {
@@ -207,23 +190,4 @@ pub enum RenditionPolicy {
     Highest,
 }
 
-impl RenditionPolicy {
-    /// The names in a scenario.
-    pub(crate) const NAMES: [&'static str; 3] = ["adaptive", "lowest", "highest"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Adaptive, Self::Lowest, Self::Highest]
-            .into_iter()
-            .find(|policy| policy.name() == name)
-    }
-
-    /// Its name in a scenario.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Adaptive => "adaptive",
-            Self::Lowest => "lowest",
-            Self::Highest => "highest",
-        }
-    }
-}
+named! { RenditionPolicy: Adaptive = "adaptive", Lowest = "lowest", Highest = "highest" }

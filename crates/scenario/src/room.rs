@@ -1,6 +1,17 @@
 //! The room of a conference, where the run creates it.
 
+use std::marker::PhantomData;
+
+use schemars::SchemaGenerator;
+use serde_json::{Value as Json, json};
+
+use crate::keys::Usual::Said;
+use crate::keys::{Form, Keyed, Maybe, SecretLeftOut, Whole, bit_rate, keys};
+use crate::read::{Fields, Reader};
 use crate::secret::TokenSource;
+
+/// The video codecs of a room.
+const VIDEO_CODECS: [&str; 5] = ["vp8", "h264", "h265", "vp9", "av1"];
 
 /// Most rooms of a run: each has its own time series.
 pub const ROOMS_MAX: u32 = 1_000;
@@ -17,4 +28,59 @@ pub struct RoomConfig {
     pub bits_per_s: Option<f64>,
     /// The video codecs of the room, such as `vp8`; empty for those of the crowd.
     pub video_codecs: Vec<String>,
+}
+
+impl Keyed for RoomConfig {
+    const NAME: &'static str = "RoomFile";
+    const MEANING: &'static str = "The room of a conference, which the first participant creates \
+        and the last one destroys.";
+
+    keys! {
+        "admin_key": admin_key = Maybe(SecretLeftOut), Said("none"),
+            "the key that Janus requires to create rooms: `\"env:NAME\"`, `\"file:PATH\"`, or the \
+             key itself";
+        "publishers": publishers = Maybe(Whole(1, 100_000)), Said("twice the crowd of a room"),
+            "the largest number of publishers";
+        "bitrate": bits_per_s = Maybe(bit_rate("256kbit/s")), Said("unlimited"),
+            "the bit rate that the server allows each publisher (REMB), `\"256kbit/s\"`";
+        "video_codecs": video_codecs = Codecs, Said("those of the crowd"),
+            "the video codecs of the room, `[\"vp8\", \"h264\"]`";
+    }
+
+    fn usual() -> Self {
+        Self::default()
+    }
+}
+
+/// A video codec, or a list of several.
+struct Codecs;
+
+impl Form<Vec<String>> for Codecs {
+    fn read(
+        &self,
+        reader: &mut Reader,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+    ) -> Option<Vec<String>> {
+        let path = fields.path_of(key);
+        let expected = format!("a list of codecs, each one of \"{}\"", VIDEO_CODECS.join("\", \""));
+        let mut codecs = Vec::new();
+        for (codec, node) in reader.texts(fields, key, &expected) {
+            if !VIDEO_CODECS.contains(&codec.as_str()) {
+                let message = format!("`{path}` is not {expected}");
+                reader.fail(node.span, message, "write video_codecs = [\"vp8\"]");
+            }
+            codecs.push(codec);
+        }
+        Some(codecs)
+    }
+
+    fn write(&self, value: &Vec<String>) -> Option<Json> {
+        Some(value.clone().into())
+    }
+
+    fn schema(&self, _of: PhantomData<Vec<String>>, _generator: &mut SchemaGenerator) -> Json {
+        let codec = json!({ "type": "string", "enum": VIDEO_CODECS });
+        json!({ "anyOf": [codec, { "type": "array", "items": codec }] })
+    }
 }

@@ -10,6 +10,7 @@ use crate::network::AddressRange;
 use crate::objective::Objective;
 use crate::role::{Role, SubscribePolicy};
 use crate::room::RoomConfig;
+use crate::run::{Caps, OutputConfig, RunTimes, Stream};
 use crate::source::Source;
 use crate::streams::Streams;
 use crate::tap::Tap;
@@ -73,66 +74,6 @@ pub struct Cohort {
     pub role: Option<Role>,
     /// When all of them leave and join again.
     pub reconnect: Option<Reconnect>,
-}
-
-/// Times of the run, from the first intended join.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunTimes {
-    /// Until all participants are asked to leave.
-    pub duration: Duration,
-    /// Time at the start that media metrics and their objectives exclude.
-    pub warm_up: Duration,
-    /// Interval of the plain-text summary.
-    pub summary_every: Duration,
-}
-
-/// The stream that one viewer is expected to receive, for the plan and the bit-rate cap; the report
-/// shows what was measured.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Stream {
-    /// Video, bits per second of RTP payload; `None`: a default is assumed.
-    pub video_bits_per_s: Option<f64>,
-    /// Audio, bits per second of RTP payload; `None`: a default is assumed.
-    pub audio_bits_per_s: Option<f64>,
-    /// Frame rate of the source, for objectives `of source`; `None`: from RTP timestamps.
-    pub fps: Option<f64>,
-}
-
-/// The output of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OutputConfig {
-    /// The run folder; `None`: the caller chooses one.
-    pub folder: Option<String>,
-    /// Also write CSV tables.
-    pub csv: bool,
-}
-
-/// Limits of a run; `None`: unlimited (the default for loopback targets).
-#[derive(Clone, Debug, PartialEq)]
-pub struct Caps {
-    /// Participants at a time.
-    pub users: Option<u32>,
-    /// Joins within any second.
-    pub joins_per_s: Option<f64>,
-    /// Sent and received together, Mbit/s (10^6 bit/s).
-    pub mbit_per_s: Option<f64>,
-    /// Length of the run.
-    pub duration: Option<Duration>,
-}
-
-impl Caps {
-    /// The default limits for targets other than loopback: enough for a real test, too little for
-    /// harm by mistake.
-    pub const DEFAULT: Self = Self {
-        users: Some(500),
-        joins_per_s: Some(20.0),
-        mbit_per_s: Some(1_000.0),
-        duration: Some(Duration::from_secs(60 * 60)),
-    };
-
-    /// No limits: the default for loopback.
-    pub const NONE: Self =
-        Self { users: None, joins_per_s: None, mbit_per_s: None, duration: None };
 }
 
 impl Scenario {

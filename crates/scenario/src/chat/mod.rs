@@ -6,6 +6,7 @@ use throng_observation::seed;
 
 pub use throng_observation::VcardPolicy;
 
+use crate::keys::Named;
 use crate::target::Endpoint;
 
 mod template;
@@ -84,4 +85,8 @@ impl Default for ChatConfig {
             seed: seed::USUAL,
         }
     }
+}
+
+impl Named for VcardPolicy {
+    const ALL: &'static [(Self, &'static str)] = Self::NAMED;
 }

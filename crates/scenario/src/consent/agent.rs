@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::ports::{IpProtocol, PortRange};
-use crate::scenario::Caps;
+use crate::run::Caps;
 
 /// The consent of an agent on a target.
 ///

@@ -14,7 +14,7 @@ use throng_observation::untrusted;
 use super::expiry::read_expiry;
 use super::ports::PortRange;
 use super::secret::{self, ConsentSecret};
-use crate::scenario::Caps;
+use crate::run::Caps;
 use crate::units;
 
 /// The path of the proof on the target's web server.

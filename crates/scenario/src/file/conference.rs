@@ -1,15 +1,12 @@
-//! The tables of a conference in the file: script, conversation, room.
+//! What a cohort of a conference does at a time: `script` and `reconnect`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::Duration;
 use super::written::duration;
-use super::{BitRate, Duration, OneOrMany};
 use crate::churn::Reconnect;
-use crate::conversation::Conversation;
-use crate::room::RoomConfig;
 use crate::script::{Action, ScriptStep};
-use crate::units::write_bit_rate;
 
 /// A timed action of a cohort: exactly one of `mute` and `screen_share`.
 #[derive(Default, Serialize, JsonSchema)]
@@ -40,42 +37,6 @@ pub(super) struct ReconnectFile {
     within: Option<Duration>,
 }
 
-/// The talkspurts in a conference.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(super) struct ConversationFile {
-    /// Mean length of a talkspurt; default 6 s.
-    talkspurt: Option<Duration>,
-    /// Mean pause between two talkspurts; default 600 ms.
-    pause: Option<Duration>,
-    /// Share of talkspurts that the next one overlaps; default 0.1.
-    #[schemars(range(max = 1))]
-    overlap: Option<f64>,
-    /// The same seed gives the same conversation; default 1.
-    seed: Option<u64>,
-}
-
-/// The room of a conference, which the first participant creates and the last one destroys.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(super) struct RoomFile {
-    /// The key that the server requires to create rooms: `env:NAME`, `file:PATH`, or the key
-    /// itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    admin_key: Option<String>,
-    /// Most publishers; default: twice the crowd of a room.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 100_000))]
-    publishers: Option<u32>,
-    /// The bit rate that the server allows each publisher; default: unlimited.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bitrate: Option<BitRate>,
-    /// The video codecs of the room; default: those of the crowd.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(default, with = "OneOrMany<String>")]
-    video_codecs: Vec<String>,
-}
-
 pub(super) fn script_step(step: &ScriptStep) -> ScriptStepFile {
     let file = ScriptStepFile {
         at: Some(duration(step.at)),
@@ -85,25 +46,6 @@ pub(super) fn script_step(step: &ScriptStep) -> ScriptStepFile {
     match &step.action {
         Action::Mute(kind) => ScriptStepFile { mute: Some(kind.key().into()), ..file },
         Action::ScreenShare(size) => ScriptStepFile { screen_share: Some(size.clone()), ..file },
-    }
-}
-
-pub(super) fn conversation(conversation: &Conversation) -> ConversationFile {
-    ConversationFile {
-        talkspurt: Some(duration(conversation.talkspurt)),
-        pause: Some(duration(conversation.pause)),
-        overlap: Some(conversation.overlap),
-        seed: Some(conversation.seed),
-    }
-}
-
-pub(super) fn room(room: &RoomConfig) -> RoomFile {
-    RoomFile {
-        // The key itself is left out, like every secret.
-        admin_key: room.admin_key.as_ref().filter(|key| !key.is_secret()).map(ToString::to_string),
-        publishers: room.publishers,
-        bitrate: room.bits_per_s.map(|bits| BitRate(write_bit_rate(bits))),
-        video_codecs: room.video_codecs.clone(),
     }
 }
 

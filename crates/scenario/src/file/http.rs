@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::http::{HttpMix, HttpVersionPolicy};
+use crate::keys::{NameOf, Named as _};
 use crate::secret::TokenSource;
 
 /// A version of HTTP for all viewers, or weights of versions: `{ "3" = 41, "2" = 51, "1.1" = 8 }`.
@@ -13,11 +14,11 @@ use crate::secret::TokenSource;
 #[serde(untagged)]
 pub(super) enum HttpFile {
     /// One for all.
-    Word(#[schemars(regex(pattern = r"^(negotiated|1\.1|2|3|browser)$"))] String),
+    Word(NameOf<HttpVersionPolicy>),
     /// Weights.
     Mix(
-        #[schemars(extend("propertyNames" = { "enum": ["negotiated", "1.1", "2", "3", "browser"] }))]
-         BTreeMap<String, f64>,
+        #[schemars(extend("propertyNames" = { "enum": HttpVersionPolicy::names() }))]
+        BTreeMap<String, f64>,
     ),
 }
 
@@ -25,7 +26,7 @@ pub(super) enum HttpFile {
 pub(super) fn versions(mix: &HttpMix) -> Option<HttpFile> {
     match mix.only() {
         Some(HttpVersionPolicy::Negotiated) => None,
-        Some(policy) => Some(HttpFile::Word(policy.name().into())),
+        Some(policy) => Some(HttpFile::Word(NameOf(policy))),
         None => {
             let weight = |(policy, weight_milli): (HttpVersionPolicy, u32)| {
                 (policy.name().to_owned(), f64::from(weight_milli) / 1e3)

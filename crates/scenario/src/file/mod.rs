@@ -6,17 +6,24 @@ use serde::Serialize;
 mod chat;
 mod conference;
 mod http;
-mod peers;
 mod player;
 mod streams;
 mod watch;
 mod written;
 
 use chat::ChatFile;
-use conference::{ConversationFile, ReconnectFile, RoomFile, ScriptStepFile};
+use conference::{ReconnectFile, ScriptStepFile};
 use player::PlayerFile;
 use streams::StreamsFile;
 use watch::WatchFile;
+
+use crate::canary::Canary;
+use crate::conversation::Conversation;
+use crate::keys::{NameOf, SEED_MAX, Table};
+use crate::room::RoomConfig;
+use crate::run::{Caps, OutputConfig, RunTimes, Stream};
+use crate::tap::Tap;
+use crate::target::{IceTransportPolicy, RtspTransport};
 
 /// A throng scenario: the server under load, the crowd, the run and its objectives.
 #[derive(Serialize, JsonSchema)]
@@ -29,29 +36,29 @@ struct File {
     target: TargetFile,
     crowd: OneOrMany<CohortFile>,
     #[schemars(default)]
-    run: RunFile,
-    #[serde(skip_serializing_if = "StreamFile::is_empty")]
+    run: Table<RunTimes>,
+    #[serde(skip_serializing_if = "Table::is_empty")]
     #[schemars(default)]
-    stream: StreamFile,
+    stream: Table<Stream>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    conversation: Option<ConversationFile>,
+    conversation: Option<Table<Conversation>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    room: Option<RoomFile>,
+    room: Option<Table<RoomConfig>>,
     /// Processes that are monitored during the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<WatchFile>")]
     watch: Vec<WatchFile>,
     /// Participants whose received video is decoded, to validate the quality metrics.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tap: Option<TapFile>,
+    tap: Option<Table<Tap>>,
     /// Real browsers that join with the crowd, to validate the metrics of the virtual participants.
     #[serde(skip_serializing_if = "Option::is_none")]
-    canary: Option<CanaryFile>,
+    canary: Option<Table<Canary>>,
     #[schemars(default)]
-    output: OutputFile,
-    #[serde(skip_serializing_if = "CapsFile::is_empty")]
+    output: Table<OutputConfig>,
+    #[serde(skip_serializing_if = "Table::is_empty")]
     #[schemars(default)]
-    caps: CapsFile,
+    caps: Table<Caps>,
 }
 
 /// One, or a list of several.
@@ -106,8 +113,7 @@ struct TargetFile {
     /// announces; default `all`, or `relay` if the URL requests it of OvenMediaEngine
     /// (`?transport=tcp`).
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(all|relay)$"))]
-    ice_transport_policy: Option<String>,
+    ice_transport_policy: Option<NameOf<IceTransportPolicy>>,
     /// A STUN server, `stun:HOST` or `stun:HOST:PORT`, from which each participant learns its
     /// address outside a NAT; HOST is an IP address, or the host name of `url`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,8 +134,7 @@ struct TargetFile {
     /// The transport of RTP on an RTSP target: `udp`, `tcp` (interleaved), or `auto` for UDP, and
     /// TCP where the server refuses it; default `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(auto|udp|tcp)$"))]
-    rtsp_transport: Option<String>,
+    rtsp_transport: Option<NameOf<RtspTransport>>,
 }
 
 /// Participants with the same configuration, which arrive together.
@@ -270,7 +275,7 @@ struct PublishTable {
     codec: Option<String>,
     /// Frame rate of a byte stream; default 30.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0))]
+    #[schemars(range(min = 0.1, max = 1000.0))]
     fps: Option<f64>,
     /// SSRC of the video in a capture; default: the largest stream.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -351,6 +356,7 @@ struct EveryFile {
     jitter: bool,
     /// The same seed gives the same jitter; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = SEED_MAX))]
     seed: Option<u64>,
 }
 
@@ -365,6 +371,7 @@ struct RampFile {
     jitter: bool,
     /// The same seed gives the same jitter; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = SEED_MAX))]
     seed: Option<u64>,
 }
 
@@ -386,13 +393,15 @@ struct PoissonArrivalFile {
 
 /// A duration: `100ms`, `1.5s`, `2m`, `1h30m`.
 #[derive(Serialize, JsonSchema)]
-struct Duration(
+pub(crate) struct Duration(
     #[schemars(regex(pattern = r"^\s*(\d+(\.\d*)?\s*(ns|us|µs|ms|s|m|min|h)\s*)+$"))] String,
 );
 
 /// A bit rate: `256kbit/s`, `1.5Mbit/s`.
 #[derive(Serialize, JsonSchema)]
-struct BitRate(#[schemars(regex(pattern = r"^\s*\d+(\.\d*)?\s*[kKMG]?(bit/s|bps)\s*$"))] String);
+pub(crate) struct BitRate(
+    #[schemars(regex(pattern = r"^\s*\d+(\.\d*)?\s*[kKMG]?(bit/s|bps)\s*$"))] String,
+);
 
 /// A rate: `5/s`, `30/min`, `100/h`.
 #[derive(Serialize, JsonSchema)]
@@ -417,6 +426,7 @@ struct PoissonFile {
     rate: Rate,
     /// The same seed gives the same arrivals; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = SEED_MAX))]
     seed: Option<u64>,
 }
 
@@ -442,141 +452,15 @@ struct StayTable {
     mean: Option<Duration>,
     /// Seed of the exponential stays; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = SEED_MAX))]
     seed: Option<u64>,
     /// A new participant joins when one leaves.
     #[schemars(default)]
     rejoin: bool,
 }
 
-/// Times of the run, from the first intended join.
-#[derive(Default, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct RunFile {
-    /// Until all participants are asked to leave; default 60 s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration: Option<Duration>,
-    /// Time at the start that media metrics and their objectives exclude; default 0 s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    warm_up: Option<Duration>,
-    /// Interval of the plain-text summary; default 5 s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    summary_every: Option<Duration>,
-}
-
-/// The stream that one viewer is expected to receive, for the plan.
-#[derive(Default, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct StreamFile {
-    /// Bit rate of the video payload, such as `1Mbit/s`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    video: Option<BitRate>,
-    /// Bit rate of the audio payload, such as `48kbit/s`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    audio: Option<BitRate>,
-    /// Frame rate of the source.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    fps: Option<f64>,
-}
-
-impl StreamFile {
-    fn is_empty(&self) -> bool {
-        self.video.is_none() && self.audio.is_none() && self.fps.is_none()
-    }
-}
-
-/// Participants whose received video another process decodes.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct TapFile {
-    /// The first N participants to join, or a list of participant numbers in the order of joins,
-    /// from 0.
-    participants: TappedFile,
-    /// Decode during the run; with `false`, `throng tap` may attach.
-    #[schemars(default = "yes")]
-    decode: bool,
-    /// Keep the coded streams in the run folder.
-    #[schemars(default)]
-    keep: bool,
-    /// Compare decoded pictures of the test card with their source (SSIM).
-    #[schemars(default)]
-    ssim: bool,
-}
-
 fn yes() -> bool {
     true
-}
-
-/// Headless browsers that join with the crowd.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct CanaryFile {
-    /// Number of browsers.
-    #[schemars(range(min = 1, max = 16))]
-    browsers: u16,
-    /// When the first one joins, from the start of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<Duration>,
-    /// Interval between their joins; default 1 s.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    every: Option<Duration>,
-    /// Path of the executable; default: the first known one in `PATH`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1))]
-    browser: Option<String>,
-}
-
-/// The tapped participants.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-enum TappedFile {
-    /// The first N to join.
-    First(#[schemars(range(min = 1, max = 1_000))] u32),
-    /// By their numbers.
-    These(#[schemars(length(min = 1, max = 1_000))] Vec<u32>),
-}
-
-/// Output of the run.
-#[derive(Default, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct OutputFile {
-    /// The run folder.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    folder: Option<String>,
-    /// Also write CSV tables.
-    #[schemars(default)]
-    csv: bool,
-}
-
-/// Limits; for targets that are not loopback 500 users, 20 joins/s, 1000 Mbit/s and 60 minutes by
-/// default.
-#[derive(Default, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct CapsFile {
-    /// Participants at a time.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    users: Option<u32>,
-    /// Joins within any second.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    joins_per_s: Option<f64>,
-    /// Mbit/s sent and received together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(extend("exclusiveMinimum" = 0))]
-    mbit_per_s: Option<f64>,
-    /// Length of the run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    duration: Option<Duration>,
-}
-
-impl CapsFile {
-    fn is_empty(&self) -> bool {
-        self.users.is_none()
-            && self.joins_per_s.is_none()
-            && self.mbit_per_s.is_none()
-            && self.duration.is_none()
-    }
 }
 
 /// The JSON Schema (draft 2020-12) of the scenario file, for editors that support TOML.

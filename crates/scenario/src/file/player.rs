@@ -7,8 +7,10 @@ use serde::Serialize;
 
 use super::Duration;
 use super::http::{self, HttpFile};
-use super::peers::{self, PeersFile};
 use super::written::duration;
+use crate::http::CredentialsPolicy;
+use crate::keys::{NameOf, Table};
+use crate::peers::PeerConfig;
 use crate::playback::{AtEnd, PlaybackPosition};
 use crate::player::{MediaFormat, NORMAL_SCALE_MILLI, PlayerConfig, RenditionPolicy};
 
@@ -20,8 +22,7 @@ pub(super) struct PlayerFile {
     /// What the URL names: `file`, `hls`, `dash`, or `auto` for the end of its path; default
     /// `auto`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(auto|file|hls|dash)$"))]
-    format: Option<String>,
+    format: Option<NameOf<MediaFormat>>,
     /// The version of HTTP: `1.1`, `2`, `3`, `negotiated` as by a browser on its first visit, or
     /// `browser`: also HTTP/3 once a response offers it (`Alt-Svc`); or a table of weights of
     /// these; default `negotiated`.
@@ -55,8 +56,7 @@ pub(super) struct PlayerFile {
     /// With which requests cookies are sent, and of which responses they are kept: `same-origin`,
     /// `include` or `omit`; default `same-origin`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(same-origin|include|omit)$"))]
-    credentials: Option<String>,
+    credentials: Option<NameOf<CredentialsPolicy>>,
     /// Media time kept ahead of the playback position; default 30 s.
     #[serde(skip_serializing_if = "Option::is_none")]
     buffer: Option<Duration>,
@@ -87,8 +87,7 @@ pub(super) struct PlayerFile {
     repeat: Option<bool>,
     /// The rendition of HLS and DASH: `adaptive`, `lowest` or `highest`; default `adaptive`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(adaptive|lowest|highest)$"))]
-    rendition: Option<String>,
+    rendition: Option<NameOf<RenditionPolicy>>,
     /// Live streams: distance from their end at which to play; default: what the server asks for,
     /// else three target durations.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,10 +111,10 @@ pub(super) struct PlayerFile {
     catch_up: Option<f64>,
     /// Peer-to-peer delivery between viewers of HLS (p2p-media-loader); default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    p2p: Option<PeersFile>,
+    p2p: Option<Table<PeerConfig>>,
     /// Seed of random positions and times; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 0x7fff_ffff_ffff_ffff_u64))]
+    #[schemars(range(max = crate::keys::SEED_MAX))]
     seed: Option<u64>,
 }
 
@@ -128,7 +127,7 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
     }
     let differs = |is: bool, time| is.then(|| duration(time));
     Some(PlayerFile {
-        format: (config.format != MediaFormat::Auto).then(|| config.format.name().into()),
+        format: (config.format != MediaFormat::Auto).then_some(NameOf(config.format)),
         http: http::versions(&config.http),
         headers: http::headers(&config.headers),
         page: config.page.as_ref().map(ToString::to_string),
@@ -144,7 +143,7 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
                 .collect()
         }),
         credentials: (config.credentials != usual.credentials)
-            .then(|| config.credentials.name().into()),
+            .then_some(NameOf(config.credentials)),
         buffer: differs(config.buffer != usual.buffer, config.buffer),
         start: differs(config.start != usual.start, config.start),
         position: match config.position {
@@ -160,14 +159,14 @@ pub(super) fn player(config: &PlayerConfig) -> Option<PlayerFile> {
         patience: config.patience.map(duration),
         repeat: (config.at_end == AtEnd::Leave).then_some(false),
         rendition: (config.rendition != RenditionPolicy::Adaptive)
-            .then(|| config.rendition.name().into()),
+            .then_some(NameOf(config.rendition)),
         latency: config.live.latency.map(duration),
         latency_max: config.live.latency_max.map(duration),
         low_latency: (!config.live.low_latency).then_some(false),
         preload_hints: config.live.preload_hints.then_some(true),
         catch_up: (config.live.catch_up_milli != usual.live.catch_up_milli)
             .then(|| f64::from(config.live.catch_up_milli) / 1e3),
-        p2p: config.peers.as_ref().map(peers::peers),
+        p2p: config.peers.as_ref().map(Table::of),
         seed: (config.seed != usual.seed).then_some(config.seed),
     })
 }

@@ -29,6 +29,7 @@ pub(super) struct StreamsTable {
     zipf: Option<f64>,
     /// Seed of the random distribution; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = crate::keys::SEED_MAX))]
     seed: Option<u64>,
 }
 

@@ -29,7 +29,7 @@ pub(super) struct WatchFile {
     cgroup: Option<String>,
     /// One process.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
+    #[schemars(range(min = 1, max = i32::MAX.unsigned_abs()))]
     pid: Option<u32>,
     /// The processes that listen on this port.
     #[serde(skip_serializing_if = "Option::is_none")]

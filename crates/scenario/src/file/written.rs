@@ -1,21 +1,20 @@
 //! Writes a scenario as TOML: defaults written out, secrets redacted.
 
 use super::{
-    ArrivalFile, AudioFile, BitRate, BurstFile, BurstsFile, CanaryFile, CapsFile, CohortFile,
-    Duration, EveryFile, File, Layer, LayerStep, LayersFile, Nothing, OneOrMany, OutputFile,
-    PoissonArrivalFile, PoissonFile, PublishFile, PublishTable, RampFile, Rate, RunFile, StayFile,
-    StayTable, StreamFile, SubscribeFile, SubscribeTable, TapFile, TappedFile, TargetFile, Whom,
-    chat, conference, player, streams, watch,
+    ArrivalFile, AudioFile, BurstFile, BurstsFile, CohortFile, Duration, EveryFile, File, Layer,
+    LayerStep, LayersFile, Nothing, OneOrMany, PoissonArrivalFile, PoissonFile, PublishFile,
+    PublishTable, RampFile, Rate, StayFile, StayTable, SubscribeFile, SubscribeTable, TargetFile,
+    Whom, chat, conference, player, streams, watch,
 };
 use crate::arrival::{ArrivalKind, Every, Ramp};
 use crate::chat::ChatConfig;
 use crate::churn::StayTime;
+use crate::keys::{NameOf, Table};
 use crate::player::PlayerConfig;
 use crate::role::{Role, SubscribePolicy};
-use crate::scenario::{Caps, Cohort, Scenario};
-use crate::tap::TapSelection;
+use crate::scenario::{Cohort, Scenario};
 use crate::target::{IceTransportPolicy, RtspTransport, Target};
-use crate::units::{write_bit_rate, write_duration};
+use crate::units::write_duration;
 
 impl Scenario {
     /// The scenario as TOML, with defaults and overrides, secrets redacted (`…`).
@@ -55,67 +54,50 @@ fn file(scenario: &Scenario) -> File {
             tls_insecure: target.tls_insecure,
             ice_transport_policy: (target.ice_transport_policy != IceTransportPolicy::All
                 || target.endpoint.asks_for_relay())
-            .then(|| target.ice_transport_policy.name().to_owned()),
+            .then_some(NameOf(target.ice_transport_policy)),
             stun: target.stun.as_ref().map(ToString::to_string),
             turn: target.turn.as_ref().map(|turn| turn.uri.clone()),
             turn_username: target.turn.as_ref().map(|turn| turn.username.clone()),
             turn_password: target.turn.as_ref().map(|turn| turn.password.to_string()),
             rtsp_transport: (target.rtsp_transport != RtspTransport::Auto)
-                .then(|| target.rtsp_transport.name().to_owned()),
+                .then_some(NameOf(target.rtsp_transport)),
         },
         crowd: match crowd.as_slice() {
             [only] => OneOrMany::One(cohort(only)),
             several => OneOrMany::Many(several.iter().map(cohort).collect()),
         },
-        run: RunFile {
-            duration: Some(duration(run.duration)),
-            warm_up: Some(duration(run.warm_up)),
-            summary_every: Some(duration(run.summary_every)),
-        },
-        stream: StreamFile {
-            video: stream.video_bits_per_s.map(|rate| BitRate(write_bit_rate(rate))),
-            audio: stream.audio_bits_per_s.map(|rate| BitRate(write_bit_rate(rate))),
-            fps: stream.fps,
-        },
-        conversation: conversation.as_ref().map(conference::conversation),
-        room: room.as_ref().map(conference::room),
+        run: Table::of(run),
+        stream: Table::of(stream),
+        conversation: conversation.as_ref().map(Table::of),
+        room: room.as_ref().map(Table::of),
         watch: watch.iter().map(watch::watch_file).collect(),
-        tap: tap.as_ref().map(|tap| TapFile {
-            participants: match &tap.selection {
-                TapSelection::First(count) => TappedFile::First(*count),
-                TapSelection::These(numbers) => TappedFile::These(numbers.clone()),
-            },
-            decode: tap.decode,
-            keep: tap.keep,
-            ssim: tap.ssim,
-        }),
-        canary: canary.as_ref().map(|canary| CanaryFile {
-            browsers: canary.browsers,
-            at: Some(duration(canary.at)),
-            every: Some(duration(canary.every)),
-            browser: canary.browser.clone(),
-        }),
-        output: OutputFile { folder: output.folder.clone(), csv: output.csv },
-        caps: limits(caps),
-    }
-}
-
-fn limits(caps: &Caps) -> CapsFile {
-    CapsFile {
-        users: caps.users,
-        joins_per_s: caps.joins_per_s,
-        mbit_per_s: caps.mbit_per_s,
-        duration: caps.duration.map(duration),
+        tap: tap.as_ref().map(Table::of),
+        canary: canary.as_ref().map(Table::of),
+        output: Table::of(output),
+        caps: Table::of(caps),
     }
 }
 
 fn cohort(cohort: &Cohort) -> CohortFile {
+    let Cohort {
+        name,
+        size,
+        arrival: joins,
+        starts_at,
+        stay,
+        source_ips,
+        streams,
+        target,
+        role,
+        reconnect,
+    } = cohort;
+    let role = role.as_ref();
     CohortFile {
-        name: Some(cohort.name.clone()),
-        size: cohort.size,
-        arrival: Some(arrival(&cohort.arrival)),
-        starts_at: (!cohort.starts_at.is_zero()).then(|| duration(cohort.starts_at)),
-        stay: cohort.stay.map(|stay| {
+        name: Some(name.clone()),
+        size: *size,
+        arrival: Some(arrival(joins)),
+        starts_at: (!starts_at.is_zero()).then(|| duration(*starts_at)),
+        stay: stay.map(|stay| {
             if let (StayTime::Constant(time), false) = (stay.time, stay.rejoin) {
                 return StayFile::Short(duration(time));
             }
@@ -125,9 +107,9 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             };
             StayFile::Table(StayTable { exactly, mean, seed, rejoin: stay.rejoin })
         }),
-        source_ips: cohort.source_ips.iter().map(ToString::to_string).collect(),
-        url: cohort.target.as_ref().map(Target::display),
-        streams: cohort.streams.as_ref().map(streams::streams),
+        source_ips: source_ips.iter().map(ToString::to_string).collect(),
+        url: target.as_ref().map(Target::display),
+        streams: streams.as_ref().map(streams::streams),
         publish: member(cohort).map(publish),
         subscribe: member(cohort).map(|role| {
             if role.video == role.audio {
@@ -136,22 +118,19 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             let (video, audio) = (Some(whom(role.video)), Some(whom(role.audio)));
             SubscribeFile::Table(SubscribeTable { video, audio })
         }),
-        connection_per_feed: cohort.role.as_ref().is_some_and(|role| role.connection_per_feed),
-        layers: cohort.role.as_ref().filter(|role| !role.layers.is_empty()).map(layers),
-        speaking_weight: cohort
-            .role
-            .as_ref()
+        connection_per_feed: role.is_some_and(|role| role.connection_per_feed),
+        layers: role.filter(|role| !role.layers.is_empty()).map(layers),
+        speaking_weight: role
             .map(|role| role.speaking_weight)
             .filter(|speaking_weight| *speaking_weight != 1),
-        script: cohort
-            .role
-            .iter()
+        script: role
+            .into_iter()
             .flat_map(|role| &role.script)
             .map(conference::script_step)
             .collect(),
-        player: cohort.role.as_ref().and_then(|role| player::player(&role.player)),
-        chat: cohort.role.as_ref().and_then(|role| chat::chat(&role.chat)),
-        reconnect: cohort.reconnect.map(conference::reconnect),
+        player: role.and_then(|role| player::player(&role.player)),
+        chat: role.and_then(|role| chat::chat(&role.chat)),
+        reconnect: reconnect.map(conference::reconnect),
     }
 }
 

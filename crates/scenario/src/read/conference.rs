@@ -1,71 +1,16 @@
-//! Reads `[conversation]` and `[room]`, and checks them against the crowd.
+//! Checks `[conversation]` and `[room]` against the crowd.
 
 use std::time::Duration;
 
 use throng_observation::Layer;
 
-use super::crowd::{CohortSpans, SEED_MAX};
+use super::crowd::CohortSpans;
 use super::fields::{Fields, Reader};
-use super::target::token;
 use super::tree::Span;
-use crate::conversation::Conversation;
 use crate::role::{Role, SubscribePolicy};
-use crate::room::RoomConfig;
 use crate::scenario::{Cohort, Scenario};
 use crate::target::Protocol;
-use crate::units::{self, write_duration};
-
-/// The longest mean talkspurt and pause.
-const TALKSPURT_MAX: Duration = Duration::from_secs(60 * 60);
-/// The video codecs of a room.
-const VIDEO_CODECS: [&str; 5] = ["vp8", "h264", "h265", "vp9", "av1"];
-
-/// Reads `[conversation]`.
-pub(super) fn conversation(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Conversation> {
-    let is_present = top.get("conversation").is_some();
-    let mut fields = reader.section(top, "conversation");
-    let default = Conversation::default();
-    let span = fields.span_of("talkspurt").or(fields.span);
-    let conversation = Conversation {
-        talkspurt: reader
-            .quantity(&mut fields, "talkspurt", "6s", units::duration)
-            .unwrap_or(default.talkspurt),
-        pause: reader
-            .quantity(&mut fields, "pause", "600ms", units::duration)
-            .unwrap_or(default.pause),
-        overlap: reader.share(&mut fields, "overlap", "0.1").unwrap_or(default.overlap),
-        seed: reader.integer(&mut fields, "seed", 0, SEED_MAX).unwrap_or(default.seed),
-    };
-    reader.finish(&fields);
-    if conversation.talkspurt < Duration::from_secs(1)
-        || conversation.talkspurt > TALKSPURT_MAX
-        || conversation.pause > TALKSPURT_MAX
-    {
-        let message = "`conversation.talkspurt` must be from 1 s to 1 h, and `conversation.pause` at most 1 h";
-        reader.fail(span, message, "write talkspurt = \"6s\"");
-    }
-    is_present.then_some(conversation)
-}
-
-/// Reads `[room]`.
-pub(super) fn room(reader: &mut Reader, top: &mut Fields<'_>) -> Option<RoomConfig> {
-    let is_present = top.get("room").is_some();
-    let mut fields = reader.section(top, "room");
-    let admin_key = fields.get("admin_key").and_then(|node| token(reader, node, "room.admin_key"));
-    let publishers = reader.integer(&mut fields, "publishers", 1, 100_000);
-    let bits_per_s = reader.quantity(&mut fields, "bitrate", "256kbit/s", units::bit_rate);
-    let expected = format!("a list of codecs, each one of \"{}\"", VIDEO_CODECS.join("\", \""));
-    let mut video_codecs = Vec::new();
-    for (codec, node) in reader.texts(&mut fields, "video_codecs", &expected) {
-        if !VIDEO_CODECS.contains(&codec.as_str()) {
-            let message = format!("`room.video_codecs` is not {expected}");
-            reader.fail(node.span, message, "write video_codecs = [\"vp8\"]");
-        }
-        video_codecs.push(codec);
-    }
-    reader.finish(&fields);
-    is_present.then_some(RoomConfig { admin_key, publishers, bits_per_s, video_codecs })
-}
+use crate::units::write_duration;
 
 /// Checks the values of a conference against each other.
 pub(super) fn check(

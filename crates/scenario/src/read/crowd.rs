@@ -10,6 +10,7 @@ use super::tree::{Node, Span, Value};
 use super::{destination, role, target};
 use crate::arrival::{ArrivalKind, Burst, Every, Jitter, Poisson, Ramp};
 use crate::churn::{Reconnect, Stay, StayTime};
+use crate::keys::SEED_MAX;
 use crate::scenario::Cohort;
 use crate::units;
 
@@ -17,8 +18,6 @@ use crate::units;
 const COHORTS_MAX: usize = 100;
 /// More participants than one run could hold in memory.
 pub(super) const SIZE_MAX: u64 = 1_000_000;
-/// Seeds that TOML can write.
-pub(super) const SEED_MAX: u64 = i64::MAX as u64;
 
 /// Locations of a cohort's values that are checked against others.
 #[derive(Clone, Copy, Debug)]

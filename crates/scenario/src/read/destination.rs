@@ -2,7 +2,7 @@
 
 use throng_observation::{Codec, seed};
 
-use super::crowd::{CohortSpans, SEED_MAX};
+use super::crowd::CohortSpans;
 use super::fields::{Fields, Reader};
 use super::target::{check_access, host_of};
 use super::tree::Value;

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use super::tree::{Entry, Node, Sources, Span, Value};
 use crate::diagnostic::Diagnostic;
+use crate::keys::Named;
 use crate::network::NetworkError;
 use crate::suggestion::nearest;
 use crate::units::UnitError;
@@ -26,16 +27,16 @@ pub(crate) const TOP_KEYS: [&str; 12] = [
 ];
 
 /// Collects the errors of a scenario.
-pub(super) struct Reader {
-    pub(super) sources: Sources,
+pub(crate) struct Reader {
+    pub(crate) sources: Sources,
     diagnostics: Vec<(Option<Span>, Diagnostic)>,
     /// What has written the scenario.
-    pub(super) form: Form,
+    pub(crate) form: Form,
 }
 
 /// What has written a scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// A person.
     Asked,
     /// A person, and its secrets are hidden (`…`).
@@ -45,21 +46,21 @@ pub(super) enum Form {
 }
 
 /// The entries of one table, and the keys that have been read.
-pub(super) struct Fields<'t> {
+pub(crate) struct Fields<'t> {
     /// The dotted path of the table; empty at the top.
-    pub(super) path: String,
-    pub(super) span: Option<Span>,
+    pub(crate) path: String,
+    pub(crate) span: Option<Span>,
     entries: &'t [Entry],
     known: Vec<&'static str>,
 }
 
 impl<'t> Fields<'t> {
-    pub(super) fn new(path: impl Into<String>, span: Option<Span>, entries: &'t [Entry]) -> Self {
+    pub(crate) fn new(path: impl Into<String>, span: Option<Span>, entries: &'t [Entry]) -> Self {
         Self { path: path.into(), span, entries, known: Vec::new() }
     }
 
     /// The value of `key`; the key becomes a known one.
-    pub(super) fn get(&mut self, key: &'static str) -> Option<&'t Node> {
+    pub(crate) fn get(&mut self, key: &'static str) -> Option<&'t Node> {
         if !self.known.contains(&key) {
             self.known.push(key);
         }
@@ -67,12 +68,12 @@ impl<'t> Fields<'t> {
     }
 
     /// The location of the value of `key`; the key becomes a known one.
-    pub(super) fn span_of(&mut self, key: &'static str) -> Option<Span> {
+    pub(crate) fn span_of(&mut self, key: &'static str) -> Option<Span> {
         self.get(key).map(|node| node.span)
     }
 
     /// The location of `table.key`, seen from the top of the file.
-    pub(super) fn span_at(&self, table: &str, key: &str) -> Option<Span> {
+    pub(crate) fn span_at(&self, table: &str, key: &str) -> Option<Span> {
         let of = |entries: &'t [Entry], key: &str| entries.iter().find(|entry| entry.key == key);
         match &of(self.entries, table)?.node.value {
             Value::Table(entries) => of(entries, key).map(|entry| entry.node.span),
@@ -82,28 +83,28 @@ impl<'t> Fields<'t> {
 
     /// No key of this table is `key` or a misspelling of it. A misspelling is reported as an
     /// unknown key.
-    pub(super) fn lacks(&self, key: &'static str) -> bool {
+    pub(crate) fn lacks(&self, key: &'static str) -> bool {
         !self.entries.iter().any(|entry| nearest(&entry.key, std::iter::once(key)).is_some())
     }
 
     /// The dotted path of `key`.
-    pub(super) fn path_of(&self, key: &str) -> String {
+    pub(crate) fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 }
 
 impl Reader {
-    pub(super) fn new(sources: Sources) -> Self {
+    pub(crate) fn new(sources: Sources) -> Self {
         Self { sources, diagnostics: Vec::new(), form: Form::Asked }
     }
 
     /// Whether a secret may be hidden (`…`).
-    pub(super) fn is_redacted(&self) -> bool {
+    pub(crate) fn is_redacted(&self) -> bool {
         self.form != Form::Asked
     }
 
     /// Adds an error.
-    pub(super) fn fail(
+    pub(crate) fn fail(
         &mut self,
         span: impl Into<Option<Span>>,
         message: impl Into<String>,
@@ -116,17 +117,17 @@ impl Reader {
     }
 
     /// All errors in the order of their locations; those without a location come last.
-    pub(super) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
+    pub(crate) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         self.diagnostics.sort_by_key(|(span, _)| (span.is_none(), *span));
         self.diagnostics.into_iter().map(|(_, diagnostic)| diagnostic).collect()
     }
 
-    pub(super) fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.diagnostics.is_empty()
     }
 
     /// Reports the keys that have not been read.
-    pub(super) fn finish(&mut self, fields: &Fields<'_>) {
+    pub(crate) fn finish(&mut self, fields: &Fields<'_>) {
         for entry in
             fields.entries.iter().filter(|entry| !fields.known.contains(&entry.key.as_str()))
         {
@@ -152,7 +153,7 @@ impl Reader {
     }
 
     /// The fields of a table.
-    pub(super) fn table<'t>(
+    pub(crate) fn table<'t>(
         &mut self,
         node: &'t Node,
         path: &str,
@@ -168,7 +169,7 @@ impl Reader {
     }
 
     /// The fields of the table `key`; empty if it is absent.
-    pub(super) fn section<'t>(&mut self, fields: &mut Fields<'t>, key: &'static str) -> Fields<'t> {
+    pub(crate) fn section<'t>(&mut self, fields: &mut Fields<'t>, key: &'static str) -> Fields<'t> {
         let path = fields.path_of(key);
         let empty = Fields::new(path.clone(), None, &[]);
         match fields.get(key) {
@@ -179,7 +180,7 @@ impl Reader {
 
     /// Text. The value of a `--set` needs no quotes: a bare word or number is text where text is
     /// expected.
-    pub(super) fn text(&mut self, node: &Node, path: &str, expected: &str) -> Option<String> {
+    pub(crate) fn text(&mut self, node: &Node, path: &str, expected: &str) -> Option<String> {
         match &node.value {
             Value::Text(text) => Some(text.clone()),
             Value::Integer(_) | Value::Float(_) | Value::Boolean(_) if node.span.source > 0 => {
@@ -193,7 +194,7 @@ impl Reader {
     }
 
     /// A quantity with its unit, such as `100ms`.
-    pub(super) fn quantity<T>(
+    pub(crate) fn quantity<T>(
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,
@@ -217,7 +218,7 @@ impl Reader {
     }
 
     /// `true` or `false`.
-    pub(super) fn boolean(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<bool> {
+    pub(crate) fn boolean(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<bool> {
         let path = fields.path_of(key);
         let node = fields.get(key)?;
         match node.value {
@@ -230,7 +231,7 @@ impl Reader {
     }
 
     /// A whole number from `least` to `most`.
-    pub(super) fn integer<T: TryFrom<u64>>(
+    pub(crate) fn integer<T: TryFrom<u64>>(
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,
@@ -251,7 +252,7 @@ impl Reader {
     }
 
     /// A number above 0.
-    pub(super) fn positive(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<f64> {
+    pub(crate) fn positive(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<f64> {
         let path = fields.path_of(key);
         let node = fields.get(key)?;
         let number = match node.value {
@@ -267,7 +268,7 @@ impl Reader {
     }
 
     /// A share from 0 to 1.
-    pub(super) fn share(
+    pub(crate) fn share(
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,
@@ -292,7 +293,7 @@ impl Reader {
     }
 
     /// The same in thousandths.
-    pub(super) fn share_milli(
+    pub(crate) fn share_milli(
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,
@@ -302,7 +303,7 @@ impl Reader {
     }
 
     /// One of `words`.
-    pub(super) fn word(
+    pub(crate) fn word(
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,
@@ -323,8 +324,17 @@ impl Reader {
         None
     }
 
+    /// The value with the name that is written.
+    pub(crate) fn named<T: Named>(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+    ) -> Option<T> {
+        self.word(fields, key, &T::names()).and_then(|name| T::of_name(&name))
+    }
+
     /// A list of networks or addresses.
-    pub(super) fn networks<T: FromStr<Err = NetworkError>>(
+    pub(crate) fn networks<T: FromStr<Err = NetworkError>>(
         &mut self,
         fields: &mut Fields<'_>,
         key: &'static str,
@@ -346,14 +356,14 @@ impl Reader {
 
     /// The span of a part of a text value, where the source contains the text literally (plain
     /// quotes, no escapes); else the span of the value.
-    pub(super) fn span_within(&self, node: &Node, text: &str, part: Range<usize>) -> Span {
+    pub(crate) fn span_within(&self, node: &Node, text: &str, part: Range<usize>) -> Span {
         let Some(quote) = self.sources.slice(node.span).find(text) else { return node.span };
         let start = node.span.start + quote;
         Span { source: node.span.source, start: start + part.start, end: start + part.end }
     }
 
     /// A list of texts, each with its node. A single text is a list of one.
-    pub(super) fn texts<'t>(
+    pub(crate) fn texts<'t>(
         &mut self,
         fields: &mut Fields<'t>,
         key: &'static str,

@@ -6,6 +6,7 @@ use url::Url;
 use super::fields::{Fields, Reader};
 use super::tree::{Entry, Node, Value};
 use crate::http::{HttpMix, HttpVersionPolicy};
+use crate::keys::Named as _;
 use crate::secret::{HIDDEN, TokenSource};
 use crate::suggestion::nearest;
 
@@ -34,16 +35,12 @@ pub(super) fn versions(reader: &mut Reader, fields: &mut Fields<'_>) -> HttpMix 
     let path = fields.path_of("http");
     let Some(node) = fields.get("http") else { return HttpMix::default() };
     let Value::Table(entries) = &node.value else {
-        let name = reader.word(fields, "http", &HttpVersionPolicy::NAMES);
-        return name
-            .and_then(|name| HttpVersionPolicy::from_name(&name))
-            .unwrap_or_default()
-            .into();
+        return reader.named::<HttpVersionPolicy>(fields, "http").unwrap_or_default().into();
     };
     let mut weights = Vec::new();
     for entry in entries {
-        let Some(policy) = HttpVersionPolicy::from_name(&entry.key) else {
-            let names = HttpVersionPolicy::NAMES;
+        let Some(policy) = HttpVersionPolicy::of_name(&entry.key) else {
+            let names = HttpVersionPolicy::names();
             let help = nearest(&entry.key, names.iter().copied())
                 .map(|near| format!("did you mean \"{near}\"?"))
                 .unwrap_or_else(|| format!("the versions are \"{}\"", names.join("\", \"")));

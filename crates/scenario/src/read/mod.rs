@@ -1,25 +1,24 @@
 //! Reads a scenario: TOML syntax, overrides, keys and units, then the checks of values against each
 //! other.
 
-use std::time::Duration;
-
 use crate::consent::named_urls;
 use crate::diagnostic::ScenarioError;
 use crate::flags::{Override, ScenarioFlags};
+use crate::keys::{self, Keyed as _};
 use crate::objective::Objective;
-use crate::scenario::{Caps, Cohort, OutputConfig, RunTimes, Scenario, Stream};
+use crate::run::{Caps, OutputConfig, RunTimes, Stream};
+use crate::scenario::{Cohort, Scenario};
 use crate::source::Source;
 use crate::target::{Part, Target, is_loopback};
-use crate::units;
 
 mod tree;
 use tree::Sources;
-pub(crate) use tree::may_be_parsed;
+pub(crate) use tree::{Node, Value, may_be_parsed};
 mod fields;
-pub(crate) use fields::TOP_KEYS;
+pub(crate) use fields::{Fields, Reader, TOP_KEYS};
 mod har;
 mod http;
-use fields::{Fields, Form, Reader};
+use fields::Form;
 mod canary;
 mod chat;
 mod conference;
@@ -33,8 +32,8 @@ mod peers;
 mod player;
 mod prices;
 mod role;
-mod tap;
 mod target;
+pub(crate) use target::token;
 #[cfg(test)]
 mod tests;
 mod turn;
@@ -100,16 +99,19 @@ fn read(text: &str, overrides: &[Override], form: Form) -> Result<Scenario, Scen
     let target = target::target(&mut reader, &mut fields, host_of_file.as_deref());
     let default_name = target.as_ref().map_or(Part::Watch, Target::part).participants();
     let (mut crowd, cohorts) = crowd::crowd(&mut reader, &mut fields, default_name);
-    let run = run(&mut reader, &mut fields);
-    let stream = stream(&mut reader, &mut fields);
-    let conversation = conference::conversation(&mut reader, &mut fields);
-    let room = conference::room(&mut reader, &mut fields);
+    let run = keys::section(&mut reader, &mut fields, "run", RunTimes::usual());
+    let stream = keys::section(&mut reader, &mut fields, "stream", Stream::usual());
+    let conversation =
+        keys::optional(&mut reader, &mut fields, "conversation", "a table `[conversation]`");
+    let room = keys::optional(&mut reader, &mut fields, "room", "a table `[room]`");
     let objectives = objectives(&mut reader, &mut fields);
     let port = target.as_ref().map(|target| target.host_and_port().1);
     let watch = watch::watches(&mut reader, &mut fields, port);
-    let tap = tap::tap(&mut reader, &mut fields);
-    let canary = canary::canary(&mut reader, &mut fields);
-    let output = output(&mut reader, &mut fields);
+    let tap = "a table such as { participants = 3 }";
+    let tap = keys::optional(&mut reader, &mut fields, "tap", tap);
+    let canary = "a table such as { browsers = 1 }";
+    let canary = keys::optional(&mut reader, &mut fields, "canary", canary);
+    let output = keys::section(&mut reader, &mut fields, "output", OutputConfig::usual());
     let caps = caps(&mut reader, &mut fields, target.as_ref(), &crowd);
     reader.finish(&fields);
     let Some(target) = target.filter(|_| reader.is_clean()) else {
@@ -148,41 +150,6 @@ fn read(text: &str, overrides: &[Override], form: Form) -> Result<Scenario, Scen
     Ok(scenario)
 }
 
-fn run(reader: &mut Reader, top: &mut Fields<'_>) -> RunTimes {
-    let mut fields = reader.section(top, "run");
-    let mut time = |reader: &mut Reader, key, example, default| {
-        reader
-            .quantity(&mut fields, key, example, units::duration)
-            .unwrap_or(Duration::from_secs(default))
-    };
-    let run = RunTimes {
-        duration: time(reader, "duration", "60s", 60),
-        warm_up: time(reader, "warm_up", "5s", 0),
-        summary_every: time(reader, "summary_every", "5s", 5),
-    };
-    if run.summary_every < Duration::from_millis(100) {
-        let span = fields.span_of("summary_every");
-        reader.fail(
-            span,
-            "`run.summary_every` is less than 100 ms",
-            "write summary_every = \"5s\"",
-        );
-    }
-    reader.finish(&fields);
-    run
-}
-
-fn stream(reader: &mut Reader, top: &mut Fields<'_>) -> Stream {
-    let mut fields = reader.section(top, "stream");
-    let stream = Stream {
-        video_bits_per_s: reader.quantity(&mut fields, "video", "1Mbit/s", units::bit_rate),
-        audio_bits_per_s: reader.quantity(&mut fields, "audio", "48kbit/s", units::bit_rate),
-        fps: reader.positive(&mut fields, "fps"),
-    };
-    reader.finish(&fields);
-    stream
-}
-
 fn objectives(reader: &mut Reader, top: &mut Fields<'_>) -> Vec<Objective> {
     let mut objectives = Vec::new();
     for (text, node) in reader.texts(top, "objectives", "a list such as [\"video.loss p95 < 1%\"]")
@@ -197,16 +164,6 @@ fn objectives(reader: &mut Reader, top: &mut Fields<'_>) -> Vec<Objective> {
     objectives
 }
 
-fn output(reader: &mut Reader, top: &mut Fields<'_>) -> OutputConfig {
-    let mut fields = reader.section(top, "output");
-    let folder = fields
-        .get("folder")
-        .and_then(|node| reader.text(node, "output.folder", "text such as \"runs/monday\""));
-    let csv = reader.boolean(&mut fields, "csv").unwrap_or(false);
-    reader.finish(&fields);
-    OutputConfig { folder, csv }
-}
-
 /// The limits in force: those of the scenario, else the defaults, of which loopback targets have
 /// none, unless a cohort names a server elsewhere.
 fn caps(
@@ -215,21 +172,11 @@ fn caps(
     target: Option<&Target>,
     crowd: &[Cohort],
 ) -> Caps {
-    let mut fields = reader.section(top, "caps");
     let roles = crowd.iter().filter_map(|cohort| cohort.role.as_ref());
     let is_here = roles.flat_map(named_urls).all(|(_, url)| is_loopback(url));
     let default =
         if is_here && target.is_some_and(Target::is_loopback) { Caps::NONE } else { Caps::DEFAULT };
-    let caps = Caps {
-        users: reader.integer(&mut fields, "users", 1, u64::from(u32::MAX)).or(default.users),
-        joins_per_s: reader.positive(&mut fields, "joins_per_s").or(default.joins_per_s),
-        mbit_per_s: reader.positive(&mut fields, "mbit_per_s").or(default.mbit_per_s),
-        duration: reader
-            .quantity(&mut fields, "duration", "60m", units::duration)
-            .or(default.duration),
-    };
-    reader.finish(&fields);
-    caps
+    keys::section(reader, top, "caps", default)
 }
 
 /// The scenario of one cohort with these `keys`, on `url`, for tests; what it is written as is read

@@ -28,13 +28,13 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
     let node = cohort.get("player")?;
     let mut fields = reader.table(node, &path, EXAMPLE)?;
     let default = PlayerConfig::default();
-    let format = reader.word(&mut fields, "format", &MediaFormat::NAMES);
+    let format = reader.named::<MediaFormat>(&mut fields, "format");
     let versions = http::versions(reader, &mut fields);
     let headers = http::headers(reader, &mut fields);
     let page = http::page(reader, &mut fields, &headers);
     let recorded_page = har::recorded_page(reader, &mut fields);
-    let credentials = reader.word(&mut fields, "credentials", &CredentialsPolicy::NAMES);
-    let rendition = reader.word(&mut fields, "rendition", &RenditionPolicy::NAMES);
+    let credentials = reader.named::<CredentialsPolicy>(&mut fields, "credentials");
+    let rendition = reader.named::<RenditionPolicy>(&mut fields, "rendition");
     let position = position(reader, &mut fields);
     let scale_milli = scale(reader, &mut fields);
     let live = live(reader, &mut fields);
@@ -43,14 +43,12 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
         reader.quantity(&mut fields, key, example, units::duration)
     };
     let config = PlayerConfig {
-        format: format.and_then(|name| MediaFormat::from_name(&name)).unwrap_or_default(),
+        format: format.unwrap_or_default(),
         http: versions,
         headers,
         page,
         recorded_page,
-        credentials: credentials
-            .and_then(|name| CredentialsPolicy::from_name(&name))
-            .unwrap_or_default(),
+        credentials: credentials.unwrap_or_default(),
         buffer: time(reader, "buffer", "30s").unwrap_or(default.buffer),
         start: time(reader, "start", "1s").unwrap_or(default.start),
         position: position.unwrap_or(default.position),
@@ -65,12 +63,10 @@ pub(super) fn player(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Pla
             Some(false) => AtEnd::Leave,
             Some(true) | None => AtEnd::Repeat,
         },
-        rendition: rendition.and_then(|name| RenditionPolicy::from_name(&name)).unwrap_or_default(),
+        rendition: rendition.unwrap_or_default(),
         live,
         peers,
-        seed: reader
-            .integer(&mut fields, "seed", 0, super::crowd::SEED_MAX)
-            .unwrap_or(default.seed),
+        seed: reader.integer(&mut fields, "seed", 0, crate::keys::SEED_MAX).unwrap_or(default.seed),
     };
     check(reader, &mut fields, &config);
     reader.finish(&fields);

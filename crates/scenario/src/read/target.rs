@@ -45,15 +45,11 @@ pub(super) fn target(
     let allow =
         reader.networks(&mut fields, "allow", "a list of networks such as [\"10.0.0.0/8\"]");
     let tls_insecure = reader.boolean(&mut fields, "tls_insecure").unwrap_or(false);
-    let policy = reader
-        .word(&mut fields, "ice_transport_policy", &IceTransportPolicy::NAMES)
-        .and_then(|name| IceTransportPolicy::from_name(&name));
+    let policy = reader.named::<IceTransportPolicy>(&mut fields, "ice_transport_policy");
     let stun_node = fields.get("stun");
     let turn = turn::turn(reader, &mut fields);
     let rtsp_transport_span = fields.span_of("rtsp_transport");
-    let rtsp_transport = reader
-        .word(&mut fields, "rtsp_transport", &RtspTransport::NAMES)
-        .and_then(|name| RtspTransport::from_name(&name));
+    let rtsp_transport = reader.named::<RtspTransport>(&mut fields, "rtsp_transport");
     reader.finish(&fields);
     let node = url?;
     let target = target_url(reader, node, "target.url")?;
@@ -228,7 +224,7 @@ pub(super) fn check_access(
 }
 
 /// Reads a token or another secret, or its source.
-pub(super) fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<TokenSource> {
+pub(crate) fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<TokenSource> {
     let help = "write env:NAME or file:PATH to keep it out of this file, or the token itself";
     let text = reader.text(node, path, "text")?;
     if text.is_empty() && node.span.source > 0 {

@@ -12,23 +12,23 @@ use crate::masked::Mask;
 
 /// A range of bytes of one of the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// 0 is the file, `n` is override number `n - 1`.
-    pub(super) source: usize,
-    pub(super) start: usize,
-    pub(super) end: usize,
+    pub(crate) source: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
 }
 
 /// A value and its location.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) span: Span,
-    pub(super) value: Value,
+pub(crate) struct Node {
+    pub(crate) span: Span,
+    pub(crate) value: Value,
 }
 
 /// A TOML value.
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Text(String),
     Integer(i128),
     Float(f64),
@@ -41,14 +41,14 @@ pub(super) enum Value {
 
 /// A key and its value.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) key_span: Span,
-    pub(super) node: Node,
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) key_span: Span,
+    pub(crate) node: Node,
 }
 
 /// The texts that spans refer to: the file, then each override as `path = value`.
-pub(super) struct Sources {
+pub(crate) struct Sources {
     texts: Vec<Text>,
 }
 
@@ -71,7 +71,7 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 const KEY_PARTS_MAX: usize = 64;
 
 impl Sources {
-    pub(super) fn new(file: &str, overrides: &[Override]) -> Self {
+    pub(crate) fn new(file: &str, overrides: &[Override]) -> Self {
         let text = |origin, text, path| Text { origin, text, path, mask: OnceCell::new() };
         let file = text(Origin::File, file.to_owned(), None);
         let overrides = overrides.iter().map(|over| {
@@ -81,7 +81,7 @@ impl Sources {
         Self { texts: std::iter::once(file).chain(overrides).collect() }
     }
 
-    pub(super) fn location(&self, span: Span) -> Option<Location> {
+    pub(crate) fn location(&self, span: Span) -> Option<Location> {
         let Text { origin, text, path, mask } = self.texts.get(span.source)?;
         let mask = mask.get_or_init(|| match path {
             None => Mask::of_toml(text),
@@ -93,7 +93,7 @@ impl Sources {
         Some(Location::of(origin.clone(), (text, mask), span.start, span.end))
     }
 
-    pub(super) fn slice(&self, span: Span) -> &str {
+    pub(crate) fn slice(&self, span: Span) -> &str {
         self.texts
             .get(span.source)
             .and_then(|source| source.text.get(span.start..span.end))
@@ -102,7 +102,7 @@ impl Sources {
 }
 
 /// The tree of the file, or its syntax errors.
-pub(super) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
+pub(crate) fn parse(text: &str) -> Result<Vec<Entry>, Vec<Diagnostic>> {
     let mask = OnceCell::new();
     let diagnostic = |range: Range<usize>, message: String, help: Option<&str>| {
         let mask = mask.get_or_init(|| Mask::of_toml(text));
@@ -193,7 +193,7 @@ fn shifted(range: Range<usize>, source: usize, shift: usize) -> Span {
 }
 
 /// Applies one override to the tree.
-pub(super) fn apply(
+pub(crate) fn apply(
     root: &mut Vec<Entry>,
     over: &Override,
     source: usize,

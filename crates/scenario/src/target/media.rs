@@ -6,6 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use url::{Host, Url};
 
+use crate::keys::named;
+
 /// The ICE candidates that may be used (W3C `RTCConfiguration.iceTransportPolicy`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IceTransportPolicy {
@@ -16,23 +18,7 @@ pub enum IceTransportPolicy {
     Relay,
 }
 
-impl IceTransportPolicy {
-    /// The names in a scenario.
-    pub(crate) const NAMES: [&'static str; 2] = ["all", "relay"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::All, Self::Relay].into_iter().find(|policy| policy.name() == name)
-    }
-
-    /// Its name in a scenario.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::All => "all",
-            Self::Relay => "relay",
-        }
-    }
-}
+named! { IceTransportPolicy: All = "all", Relay = "relay" }
 
 /// The transport of RTP on an RTSP target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,24 +32,7 @@ pub enum RtspTransport {
     Tcp,
 }
 
-impl RtspTransport {
-    /// The names in a scenario.
-    pub(crate) const NAMES: [&'static str; 3] = ["auto", "udp", "tcp"];
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        [Self::Auto, Self::Udp, Self::Tcp].into_iter().find(|transport| transport.name() == name)
-    }
-
-    /// Its name in a scenario.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Udp => "udp",
-            Self::Tcp => "tcp",
-        }
-    }
-}
+named! { RtspTransport: Auto = "auto", Udp = "udp", Tcp = "tcp" }
 
 /// The default port of STUN (RFC 8489 section 18.6).
 const STUN_PORT: u16 = 3478;

@@ -9,7 +9,8 @@ use template::TemplateFile;
 
 use super::Duration;
 use super::written::duration;
-use crate::chat::ChatConfig;
+use crate::chat::{ChatConfig, VcardPolicy};
+use crate::keys::NameOf;
 
 /// What participants of a chat do.
 #[derive(Serialize, JsonSchema)]
@@ -18,13 +19,14 @@ pub(super) struct ChatFile {
     /// The chat beside a video, `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE`,
     /// `chat+ws(s)://HOST/PATH` or `chat+http(s)://HOST/PATH`: its viewers are in it too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^((xmpp|chat)\+wss?|chat\+https?)://"))]
+    #[schemars(regex(
+        pattern = r"^(([Xx][Mm][Pp][Pp]|[Cc][Hh][Aa][Tt])\+[Ww][Ss][Ss]?|[Cc][Hh][Aa][Tt]\+[Hh][Tt][Tt][Pp][Ss]?)://"
+    ))]
     url: Option<String>,
     /// Whose vCards they fetch: `all` occupants, `authors` of messages, or `none`; default
     /// `authors`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(all|authors|none)$"))]
-    vcards: Option<String>,
+    vcards: Option<NameOf<VcardPolicy>>,
     /// Messages of the archive that they fetch when they join; default 50.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(max = 1000))]
@@ -58,7 +60,7 @@ pub(super) struct ChatFile {
     template: Option<TemplateFile>,
     /// Seed of what is said when; default 1.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = 0x7fff_ffff_ffff_ffff_u64))]
+    #[schemars(range(max = crate::keys::SEED_MAX))]
     seed: Option<u64>,
 }
 
@@ -89,7 +91,7 @@ pub(super) fn chat(config: &ChatConfig) -> Option<ChatFile> {
     };
     Some(ChatFile {
         url: config.beside.as_ref().map(|endpoint| endpoint.display()),
-        vcards: (config.vcards != usual.vcards).then(|| config.vcards.name().into()),
+        vcards: (config.vcards != usual.vcards).then_some(NameOf(config.vcards)),
         history: (config.history != usual.history).then_some(config.history),
         chat_states: (config.chat_states != usual.chat_states).then_some(config.chat_states),
         every: config.every.map(duration),

@@ -31,7 +31,7 @@ pub(super) fn chat(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<ChatC
     let node = cohort.get("chat")?;
     let mut fields = reader.table(node, &path, EXAMPLE)?;
     let default = ChatConfig::default();
-    let vcards = reader.word(&mut fields, "vcards", &VcardPolicy::NAMES);
+    let vcards = reader.named::<VcardPolicy>(&mut fields, "vcards");
     let every = reader.quantity(&mut fields, "every", "2m", units::duration);
     if every.is_some_and(|every| every < EVERY_MIN) {
         let message = format!("`{}` is less than 100 ms", fields.path_of("every"));
@@ -43,7 +43,7 @@ pub(super) fn chat(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<ChatC
     let config = ChatConfig {
         beside: beside(reader, &mut fields),
         is_wanted: true,
-        vcards: vcards.and_then(|name| VcardPolicy::from_name(&name)).unwrap_or_default(),
+        vcards: vcards.unwrap_or_default(),
         history: reader.integer(&mut fields, "history", 0, HISTORY_MAX).unwrap_or(default.history),
         chat_states: reader.boolean(&mut fields, "chat_states").unwrap_or(default.chat_states),
         every,
@@ -54,9 +54,7 @@ pub(super) fn chat(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<ChatC
             .boolean(&mut fields, "stream_management")
             .unwrap_or(default.stream_management),
         template: template::template(reader, &mut fields),
-        seed: reader
-            .integer(&mut fields, "seed", 0, super::crowd::SEED_MAX)
-            .unwrap_or(default.seed),
+        seed: reader.integer(&mut fields, "seed", 0, crate::keys::SEED_MAX).unwrap_or(default.seed),
     };
     reader.finish(&fields);
     Some(config)
