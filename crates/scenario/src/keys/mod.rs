@@ -20,6 +20,8 @@ pub(crate) use forms::{
 mod names;
 pub(crate) use names::{NameOf, Named, Word, named};
 #[cfg(test)]
+mod docs_tests;
+#[cfg(test)]
 mod tests;
 
 /// A table of a file, kept in `Self`.

@@ -162,7 +162,7 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::VideoFps,
         names: &["video.fps", "fps"],
-        doc: "decodable video frames per second, or their ratio to the source's frame rate",
+        doc: "decodable video frames per second, or their share of the source's frame rate",
         unit: FramesPerSecond,
         population: UserSeconds,
         whole: false,

@@ -1,0 +1,84 @@
+//! The tables of the documentation that follow from declarations; `THRONG_WRITE_DOCS=1` writes
+//! them.
+
+use super::*;
+use crate::canary::Canary;
+use crate::conversation::Conversation;
+use crate::objective::{CATALOGUE, MetricEntry, Population, Unit};
+use crate::peers::PeerConfig;
+use crate::room::RoomConfig;
+use crate::run::{Caps, OutputConfig, RunTimes, Stream};
+use crate::tap::Tap;
+
+/// Key, meaning, default.
+fn rows<T: Keyed>() -> String {
+    let row = |key: Key| {
+        let usual = match (key.usual, key.default) {
+            (Usual::Required(_), _) => "required".to_owned(),
+            (Usual::Said(words), _) => words.to_owned(),
+            (Usual::Stored | Usual::LeftOut, Some(value)) => format!("`{value}`"),
+            (usual, None) => panic!("`{}` has no value: {usual:?}", key.name),
+        };
+        format!("| `{}` | {} | {usual} |\n", key.name, key.meaning)
+    };
+    all_keys::<T>(&mut SchemaGenerator::default()).into_iter().map(row).collect()
+}
+
+/// Metric, what it is, threshold, population of a quantile, example.
+fn row_of_metric(entry: &MetricEntry) -> String {
+    let names: Vec<String> = entry.names.iter().map(|name| format!("`{name}`")).collect();
+    let threshold = match entry.unit {
+        Unit::Ratio => "percentage",
+        Unit::Milliseconds => "duration",
+        Unit::FramesPerSecond => "frames/s, or share of source",
+        Unit::Lines => "size, such as `720p`",
+        Unit::Count => "number",
+        Unit::OfBitRate => "ratio, or percentage",
+    };
+    let over = match (entry.population, entry.whole) {
+        (Population::Run, _) => "no quantile".to_owned(),
+        (population, true) => format!("{}, or none", population.name()),
+        (population, false) => population.name().to_owned(),
+    };
+    let (names, example) = (names.join(", "), entry.example);
+    format!("| {names} | {} | {threshold} | {over} | `{example}` |\n", entry.doc)
+}
+
+/// The page with these rows in the first table after `anchor`.
+fn with_rows(page: &str, anchor: &str, rows: &str) -> String {
+    const HEAD_END: &str = "---|\n";
+    let (before, after) = page.split_once(anchor).unwrap_or_else(|| panic!("no {anchor}"));
+    let begin = after.find(HEAD_END).expect("a table") + HEAD_END.len();
+    let (head, rest) = after.split_at(begin);
+    let (_, tail) = rest.split_once("\n\n").expect("a line after the table");
+    format!("{before}{anchor}{head}{rows}\n{tail}")
+}
+
+#[test]
+fn the_tables_of_the_docs_equal_the_declarations() {
+    let of_scenario = [
+        ("## `[conversation]`\n", rows::<Conversation>()),
+        ("## `[room]`\n", rows::<RoomConfig>()),
+        ("## `[run]`\n", rows::<RunTimes>()),
+        ("## `[stream]`\n", rows::<Stream>()),
+        ("## `[tap]`\n", rows::<Tap>()),
+        ("## `[canary]`\n", rows::<Canary>()),
+        ("## `[output]`\n", rows::<OutputConfig>()),
+        ("## `[caps]`\n", rows::<Caps>()),
+        ("## Objectives\n", CATALOGUE.iter().map(row_of_metric).collect()),
+    ];
+    let of_peers = [("| Key of `p2p` |", rows::<PeerConfig>())];
+    for (name, tables) in [("scenario.md", &of_scenario[..]), ("peers.md", &of_peers[..])] {
+        let file = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
+        let page = std::fs::read_to_string(&file).unwrap();
+        let expect = tables.iter().fold(page, |page, (at, rows)| with_rows(&page, at, rows));
+        if std::env::var_os("THRONG_WRITE_DOCS").is_some() {
+            std::fs::write(&file, &expect).unwrap();
+        }
+        let page = std::fs::read_to_string(&file).unwrap();
+        assert!(
+            page == expect,
+            "docs/{name}: write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-scenario tables"
+        );
+    }
+}
