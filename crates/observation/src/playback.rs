@@ -148,8 +148,8 @@ pub struct PlaybackRow {
 }
 
 impl PlaybackRow {
-    /// The delivery ratio that a share `quantile` of the players' seconds did not exceed; at most
-    /// 1. `None` where no player wanted data throughout. That of all together is
+    /// The delivery ratio, up to 1, that a share `quantile` of the players' seconds did not exceed.
+    /// `None` where no player wanted data throughout. That of all together is
     /// [`PlaybackCounters::delivery_ratio`].
     #[must_use]
     pub fn delivery_ratio(&self, quantile: f64) -> Option<f64> {

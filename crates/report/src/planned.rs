@@ -18,6 +18,7 @@ pub(crate) fn warm_up_s(run: &RunData) -> f64 {
 #[must_use]
 pub fn planned_objectives(run: &RunData) -> Vec<Objective> {
     let texts = run.info.plan.iter().flat_map(|plan| &plan.objectives);
-    // Those of a later version, which this one does not know, it cannot judge.
-    texts.filter_map(|text| text.parse().ok()).collect()
+    // With one of a later version, which this one does not know, it can judge none: a table without
+    // that one would look complete.
+    texts.map(|text| text.parse().ok()).collect::<Option<_>>().unwrap_or_default()
 }

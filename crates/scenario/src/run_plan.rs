@@ -6,7 +6,8 @@ use throng_observation::{PlannedCohort, PlannedJoin, RunPlan, RunTime};
 use crate::destination::Destination;
 use crate::plan::Join;
 use crate::role::{PublishConfig, Role, SubscribePolicy};
-use crate::scenario::{Cohort, Scenario, Stream};
+use crate::run::Stream;
+use crate::scenario::{Cohort, Scenario};
 use crate::target::{Carriage, Part};
 
 impl Scenario {

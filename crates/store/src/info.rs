@@ -79,11 +79,25 @@ fn json(value: &impl Serialize) -> rusqlite::Result<String> {
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
-/// Reads the information about the run as a whole, without its rows.
+/// Reads the information about the run as a whole, with its plan, without its other rows. A plan
+/// that cannot be read, such as one of a later version, is unknown: the run can be read without.
 pub(crate) fn read(db: &Connection) -> rusqlite::Result<RunData> {
+    let mut run = outline(db)?;
+    let of_info = facts(db)?.plan().unwrap_or_default();
+    run.info.plan = of_info.and_then(|of_info| plan::read(db, of_info).ok());
+    Ok(run)
+}
+
+fn facts(db: &Connection) -> rusqlite::Result<Facts> {
     let mut statement = db.prepare("SELECT key, value FROM info")?;
     let pairs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let facts = Facts(pairs.collect::<Result<_, _>>()?);
+    Ok(Facts(pairs.collect::<Result<_, _>>()?))
+}
+
+/// Reads the information about the run as a whole, without its plan, which may have a row for each
+/// join.
+pub(crate) fn outline(db: &Connection) -> rusqlite::Result<RunData> {
+    let facts = facts(db)?;
     let info = RunInfo {
         format: facts.number("format").unwrap_or(0),
         throng_version: facts.text("throng_version").into(),
@@ -100,7 +114,7 @@ pub(crate) fn read(db: &Connection) -> rusqlite::Result<RunData> {
         },
         warnings: facts.json("warnings")?,
         workers: facts.json("workers")?,
-        plan: facts.plan()?.map(|of_info| plan::read(db, of_info)).transpose()?,
+        plan: None,
     };
     Ok(RunData {
         info,

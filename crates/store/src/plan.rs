@@ -104,7 +104,6 @@ mod tests {
         let writer = RunFolder::create(&path, &info).unwrap();
         writer.finish(Ending::Complete, RunTime(1)).unwrap();
         assert_eq!(RunFolder::read(&path).unwrap().info.plan, info.plan);
-        assert_eq!(RunFolder::outline(&path).unwrap().info.plan, info.plan);
         let (mut chooses, mut asked) = (Chooses::default(), Vec::new());
         let run = RunFolder::read_selected(&path, &mut chooses, |scenario| {
             asked.push(scenario.to_owned());
@@ -120,6 +119,18 @@ mod tests {
         // One without rows is one.
         let bare = RunPlan { cohorts: Vec::new(), joins: Vec::new(), ..plan() };
         assert_eq!(read_back(Some(bare.clone())), (Some(bare), Vec::new()));
+    }
+
+    #[test]
+    fn a_plan_that_cannot_be_read_does_not_keep_the_run_from_being_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run");
+        let info = RunInfo { plan: Some(plan()), ..RunInfo::default() };
+        RunFolder::create(&path, &info).unwrap().finish(Ending::Complete, RunTime(1)).unwrap();
+        let db = Connection::open(path.join("run.db")).unwrap();
+        db.execute_batch("UPDATE planned_cohort SET vcards = 'of a later version'").unwrap();
+        let run = RunFolder::read(&path).unwrap();
+        assert_eq!((run.info.plan, run.ending), (None, Ending::Complete));
     }
 
     #[test]

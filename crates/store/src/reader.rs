@@ -27,7 +27,7 @@ pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
 
 /// Reads the run's information and the steps of its search, and no other rows.
 pub(crate) fn outline(path: &Path) -> Result<RunData, StoreError> {
-    at_one_moment(path, |db| Ok(RunData { holds: list(db)?, ..info::read(db)? }))
+    at_one_moment(path, |db| Ok(RunData { holds: list(db)?, ..info::outline(db)? }))
 }
 
 /// All but the tables that are very large in a long run: participants, series, playback,

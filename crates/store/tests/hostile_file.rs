@@ -5,8 +5,8 @@
 mod hunt;
 mod laws;
 
-use throng_observation::run::{Ending, EventRow, Row, RunInfo, SeriesRow};
-use throng_observation::{Distribution, RunTime};
+use throng_observation::run::{CohortId, Ending, EventRow, ParticipantId, Row, RunInfo, SeriesRow};
+use throng_observation::{Distribution, PlannedCohort, PlannedJoin, RunPlan, RunTime};
 use throng_store::RunFolder;
 
 /// Each is read four times from disk.
@@ -16,7 +16,20 @@ const ROUNDS: usize = 300;
 /// they hold.
 fn database() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
-    let info = RunInfo { scenario: "[crowd]\nsize = 1\n".into(), ..RunInfo::default() };
+    let join = PlannedJoin {
+        participant: ParticipantId(0),
+        cohort: CohortId(0),
+        intended_at: RunTime(3),
+        leave_at: Some(RunTime(5)),
+    };
+    let plan = RunPlan {
+        objectives: vec!["failed < 5%".into()],
+        cohorts: vec![PlannedCohort::default()],
+        joins: vec![join],
+        ..RunPlan::default()
+    };
+    let info =
+        RunInfo { scenario: "[crowd]\nsize = 1\n".into(), plan: Some(plan), ..RunInfo::default() };
     let path = folder.path().join("run");
     let mut writer = RunFolder::create(&path, &info).unwrap();
     let mut delays = Distribution::new();

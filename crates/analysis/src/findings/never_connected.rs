@@ -164,7 +164,9 @@ pub(super) fn what(reason: &FailureReason) -> &'static str {
         FailureReason::Refused => "the server refused",
         FailureReason::NoSuchRoom => "the room does not exist",
         FailureReason::RoomFull => "the room is full",
-        FailureReason::Unauthorized => "the server did not accept the key, PIN or token",
+        FailureReason::Unauthorized => {
+            "the server does not authorise them (key, PIN, token or membership), or does not prove that it knows the password"
+        }
         FailureReason::Kicked => "they were kicked from the room",
         FailureReason::RoomEnded => "the room was destroyed",
         FailureReason::CodecRefused => "the server accepts none of the codecs",
@@ -176,10 +178,11 @@ pub(super) fn what(reason: &FailureReason) -> &'static str {
         FailureReason::Cors => "browsers would block the responses to the player's page (CORS)",
         FailureReason::MixedContent => "an encrypted page or stream refers to an unencrypted one",
         FailureReason::NotAllowed => "the target is not allowed",
-        FailureReason::Generator
-        | FailureReason::InternalError
-        | FailureReason::NotStarted
-        | FailureReason::WorkerLost => "the generator had a defect or lacked a resource",
+        FailureReason::Generator | FailureReason::InternalError => {
+            "the generator had a defect or lacked a resource"
+        }
+        FailureReason::NotStarted => "the run ended before they joined",
+        FailureReason::WorkerLost => "the worker that played them was lost",
     }
 }
 

@@ -192,7 +192,7 @@ mod tests {
         let mut live = LiveSnapshot::default();
         assert!(limit(&live).is_none());
         let counters = &mut live.video.last.counters;
-        (counters.packets_received, counters.packets_lost) = (95, 5);
+        (counters.packets_original, counters.packets_lost) = (95, 5);
         assert!(matches!(limit(&live), Some((false, _))));
         live.generator.limited = vec!["thread 0 used 80 % of its core".into()];
         assert!(matches!(limit(&live), Some((true, _))));

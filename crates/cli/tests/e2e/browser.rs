@@ -88,7 +88,7 @@ mod long {
             });
             let ran = ran.expect_code(0);
             let summary = ran.summary();
-            let [received, recovered, lost] = ["received", "recovered", "lost"]
+            let [received, recovered, lost] = ["original", "recovered", "lost"]
                 .map(|what| figure(&summary, &format!("video.packets_{what}")));
             let our_loss = (recovered + lost) / (received + recovered + lost);
             let our_fps = figure(&summary, "video.fps_p50");

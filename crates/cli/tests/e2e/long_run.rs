@@ -55,6 +55,7 @@ impl Day {
             target: "whep+http://127.0.0.1/whep".into(),
             cohorts: vec!["viewers".into()],
             planned_duration_us: self.seconds * 1_000_000,
+            plan: Scenario::run_plan_of_stored(SCENARIO),
             ..RunInfo::default()
         };
         let mut writer = RunFolder::create(folder, &info).unwrap();

@@ -102,7 +102,7 @@ mod tests {
             kind: Some(MediaKind::Video),
             tracks: 1,
             counters: TrackCounters {
-                packets_received: 90,
+                packets_original: 90,
                 packets_lost,
                 wire_bytes: 1_000,
                 ..TrackCounters::default()
@@ -116,7 +116,7 @@ mod tests {
         }
         let LiveTracks { last, so_far } = &snapshot.video;
         assert_eq!(
-            (last.tracks, last.counters.packets_lost, so_far.packets_received),
+            (last.tracks, last.counters.packets_lost, so_far.packets_original),
             (2, 20, 360)
         );
         let point = snapshot.history.back().expect("a point");

@@ -170,7 +170,7 @@ impl Visitor {
                     now,
                     FailureReason::Protocol,
                     &format!(
-                        "the description of the video is not valid JSON: {}",
+                        "the description of the video cannot be read: {}",
                         excerpt(&error.to_string())
                     ),
                 ),
@@ -192,7 +192,7 @@ impl Visitor {
                 Ok(room) => self.join(now, &room),
                 Err(error) => {
                     let why = excerpt(&error.to_string());
-                    self.anomaly(format!("the description of the chat is not valid JSON: {why}"));
+                    self.anomaly(format!("the description of the chat cannot be read: {why}"));
                 }
             },
             (Call::Handshake, Called::Body(body)) => {
@@ -223,7 +223,10 @@ impl Visitor {
                 self.fail(now, why.reason, &why.detail);
             }
             (Call::Live, Called::Failed(why)) => {
-                self.anomaly(format!("the live stream has no description: {}", why.detail));
+                self.anomaly(format!(
+                    "the description of the live stream was not received: {}",
+                    why.detail
+                ));
                 self.live = Some(Live::USUAL);
                 self.play(now);
             }

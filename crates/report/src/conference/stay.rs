@@ -29,7 +29,7 @@ impl Stay {
 
     /// Long enough for a stream to be expected.
     pub(super) fn is_long(self) -> bool {
-        self.until.0 - self.from.0 >= OVERLAP_MIN_US
+        self.until.0.saturating_sub(self.from.0) >= OVERLAP_MIN_US
     }
 }
 

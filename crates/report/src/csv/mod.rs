@@ -10,7 +10,7 @@ use throng_observation::untrusted;
 use throng_observation::{CaptureBasis, Distribution, Outcome, Phase, RunTime};
 
 use crate::conference::Matrix;
-use crate::requests::{Beside, RequestReport};
+use crate::requests::{LogComparison, RequestReport};
 
 mod players;
 pub use players::{playback_columns, playback_line, player_columns, player_line};
@@ -107,7 +107,7 @@ pub const COMPARED_REQUEST_COLUMNS: [&str; 6] =
 /// A line for each method, path and status of the run or the log; see [`COMPARED_REQUEST_COLUMNS`].
 /// Without a response `log` is empty.
 #[must_use]
-pub fn requests_beside_log(beside: &Beside) -> String {
+pub fn requests_beside_log(beside: &LogComparison) -> String {
     let rows = beside.uris.iter().map(|uri| {
         let theirs = uri.theirs.map_or_else(String::new, |theirs| theirs.to_string());
         let names = [&uri.method, &uri.path, &uri.status].map(Clone::clone);

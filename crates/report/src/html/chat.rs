@@ -56,7 +56,7 @@ fn room(time: &Timeline) -> String {
         line(time, "in the room", 3, |chat| Some(f64::from(chat.joined))),
         Line::solid("failed", 2, crowd(3)),
     ];
-    chart(time, "In the room", ("chatters", ""), lines)
+    chart(time, "In the room", ("participants", ""), lines)
 }
 
 /// When messages come.

@@ -50,7 +50,8 @@ pub(super) fn notes(
     let is_search = summary.capacity.is_some();
     if summary.generator.limited && !is_search {
         notes.push(
-            "The generator was the limit of this run: they do not describe the server".into(),
+            "The generator was the limit of this run: its figures do not describe the server"
+                .into(),
         );
     }
     if summary.partial {

@@ -35,12 +35,17 @@ pub(super) fn remarks(beside: &LogComparison, log: &LogRequests, has_others: boo
             grouped(log.untimed)
         ));
     }
-    if has_others || log.not_listed > 0 {
-        remarks.push(
-            "the run has more URIs than are counted one by one: differences among the rest are not known"
-                .into(),
-        );
-    }
+    let has_more = match (has_others, log.not_listed > 0) {
+        (true, true) => Some("run and log have"),
+        (true, false) => Some("the run has"),
+        (false, true) => Some("the log has"),
+        (false, false) => None,
+    };
+    remarks.extend(has_more.map(|who| {
+        format!(
+            "{who} more URIs than are counted one by one: differences among the rest are not known"
+        )
+    }));
     remarks
 }
 

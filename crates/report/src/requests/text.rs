@@ -21,7 +21,7 @@ pub fn summary(report: &RequestReport, rows_max: usize) -> String {
     for (count, words) in [
         (
             report.cut_off,
-            "cut off by their players: they left, seeked, or no longer needed the body",
+            "cut off by their players: they left, sought, or no longer needed the body",
         ),
         (report.broken_off, "responses broke or ended early"),
         (report.not_listed, "of URIs beyond the limit of distinct ones, which are not listed"),

@@ -64,7 +64,7 @@ fn crowd_line(summary: &Summary) -> String {
                 crowd.connected_max, crowd.intended
             )
         }
-        (false, RoleCounts { publishers: 1.., viewers: 1.. }) => {
+        (false, RoleCounts { publishers: 1.., viewers: 1.., is_chat: _ }) => {
             format!("{} intended, {all}", who.all())
         }
         (false, _) => format!("{} intended, {all}", crowd.intended),

@@ -6,6 +6,7 @@ use super::crowd::CohortSpans;
 use super::fields::{Fields, Reader};
 use super::target::{check_access, host_of};
 use super::tree::Value;
+use crate::keys::SEED_MAX;
 use crate::role::PublishConfig;
 use crate::scenario::Cohort;
 use crate::streams::{STREAMS_MAX, StreamDistribution, Streams, ZIPF_MAX};

@@ -33,7 +33,13 @@ impl ScrapeError {
     /// Whether it may only mean that the endpoint had closed a kept connection. What the endpoint
     /// has answered it would answer again.
     fn is_of_connection(&self) -> bool {
-        matches!(self, Self::Fetch(FetchError::Protocol(_)))
+        // 408: that it waited for a request for too long (RFC 9110 15.5.9).
+        let is_timeout = |status| status == 408;
+        match self {
+            Self::Fetch(FetchError::Protocol(_)) => true,
+            Self::Fetch(FetchError::Status { status, .. }) => is_timeout(*status),
+            Self::Fetch(_) | Self::Answer(_) => false,
+        }
     }
 }
 

@@ -213,11 +213,10 @@ fn a_frozen_worker_ends_the_run_unless_others_may_go_on_and_leaves_when_it_wakes
     assert!(run.ended_at.is_some_and(|at| at.as_secs_f64() < 40.0), "{ran}");
     stand.workers[0].signal("CONT");
     stand.workers[0].ended_within(Duration::from_secs(30));
-    assert!(
-        stand.workers[0].said().contains("ended: the coordinator"),
-        "{}",
-        stand.workers[0].said()
-    );
+    let said = stand.workers[0].said();
+    // By the coordinator's abort, or without a word of it.
+    let ended = said.split("ended: ").nth(1);
+    assert!(ended.is_some_and(|why| why.contains("the coordinator")), "{said}");
 }
 
 /// Half a minute: a fleet starts, and its run takes 16 s, in 3 s of which the bus is away.

@@ -115,6 +115,8 @@ impl Link {
             let ended = self.serve(&mut connection, &mut commands).await;
             self.shared.was_lost.store(true, Relaxed);
             self.shared.is_connected.store(false, Relaxed);
+            // What was under way does not come over another connection.
+            self.shared.profiles_due.store(0, Relaxed);
             drop(connection);
             self.end_series();
             let Err(why) = ended else { return };
@@ -207,10 +209,14 @@ impl Link {
         }
     }
 
-    /// Sets where rows go; other commands need a connection.
+    /// Sets where rows go; a profile needs a connection, and is not made later.
     fn start_rows(&mut self, command: AgentCommand) {
-        if let AgentCommand::Begin { host, zero, rows, name } = command {
-            self.translator = Some(RowTranslator::new(host, name, zero, rows));
+        match command {
+            AgentCommand::Begin { host, zero, rows, name } => {
+                self.translator = Some(RowTranslator::new(host, name, zero, rows));
+            }
+            AgentCommand::Profile { .. } => self.shared.profile_done(),
+            AgentCommand::EndProfile => {}
         }
     }
 
