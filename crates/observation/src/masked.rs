@@ -199,60 +199,115 @@ pub fn masked_with(text: &str, shown: Shown) -> String {
 }
 
 /// A URL, or a relative reference, without its secrets. Other URLs may be within its path, before
-/// it and behind it. One pass: a server may say `://` as often as it likes.
+/// it and behind it, also without a scheme: `//ME:PW@HOST`. One pass: a server may say `://` and
+/// `//` as often as it likes.
 #[must_use]
 pub fn masked_url(text: &str, shown: Shown) -> String {
-    let last_at = text.rfind('@');
+    let (last_at, last_equal) = (text.rfind('@'), text.rfind('='));
+    let ahead = |at: Option<usize>, rest: &str| (at? + rest.len()).checked_sub(text.len());
     let mut masked = String::with_capacity(text.len());
-    let (mut scheme, mut rest): (Option<&str>, _) = (None, text);
     let first = text.split_once("://");
-    let user = user_info(first.map_or(text, |(first, _)| first.trim_end_matches(is_of_scheme)));
-    if !user.is_empty() {
+    let first = first.map_or(text, |(first, _)| first.trim_end_matches(is_of_scheme));
+    let user = user_info(first);
+    let mut had_user = !user.is_empty();
+    let (mut scheme, mut rest, mut is_bare): (Option<&str>, _, _) = (None, text, false);
+    // The slashes before the first host, which begin no other.
+    let mut begin = user.start;
+    if had_user {
         masked.push_str(text.get(..user.start).unwrap_or_default());
         masked.push_str("…@");
         rest = text.get(user.end..).unwrap_or_default();
+        begin = 0;
     }
+    let first = first.get(text.len() - rest.len()..).unwrap_or_default();
+    let has_query = query_begin(first, rest.len(), ahead(last_equal, rest), had_user).is_some();
     loop {
-        if scheme.is_some() {
-            let last_at = last_at.and_then(|at| at.checked_sub(text.len() - rest.len()));
-            let host = host_begin(rest, last_at);
-            masked.push_str(if host > 0 { "…@" } else { "" });
+        let is_signed = is_bare && is_signature(rest, scheme);
+        if (scheme.is_some() || is_bare) && !is_signed {
+            let host = host_begin(rest, ahead(last_at, rest));
+            had_user = host > 0;
+            masked.push_str(if had_user { "…@" } else { "" });
             rest = rest.get(host..).unwrap_or_default();
+            begin = rest.len() - rest.trim_start_matches(SLASHES).len();
         }
-        // The key of a publisher may have any letters; in a list of FFmpeg's another URL follows.
-        let is_separate = |(before, _): &(&str, &str)| {
-            before.trim_end_matches(is_of_scheme).ends_with([',', ';', '|', ']', '\''])
-        };
-        let next =
-            rest.split_once("://").filter(|next| !scheme.is_some_and(is_rtmp) || is_separate(next));
-        let part = next.map_or(rest, |(before, _)| before.trim_end_matches(is_of_scheme));
+        let has_key = scheme.is_some_and(is_rtmp);
+        let next = next_host(rest, begin, has_key);
+        let part = next.as_ref().map_or(rest, |next| next.before);
         // What follows is a part of the query, also another URL.
         let query = match scheme {
             Some(_) => part.find(['?', '#']),
-            None => query_begin(part, rest.rfind('='), !user.is_empty()),
+            None => query_begin(part, rest.len(), ahead(last_equal, rest), had_user || is_bare),
         };
         let (part, query) = query.map_or((part, None), |at| {
             let (part, query) = rest.split_at(at);
             (part, Some(query))
         });
-        let is_listed = query.is_none() && next.is_some() && scheme.is_some_and(is_rtmp);
+        let is_listed = query.is_none() && next.is_some() && has_key;
         let end = part.rfind(['|', ',', ';']).filter(|_| is_listed).unwrap_or(part.len());
         let (place, separator) = part.split_at(end);
+        let is_before_bare = next.as_ref().is_some_and(|next| next.scheme.is_none());
         masked.push_str(&match scheme {
-            Some(scheme) => masked_place(scheme, place, shown),
-            None if query.is_some() => masked_path(place, shown),
-            None => masked_reference(place, shown),
+            Some(scheme) if !is_bare || has_key => masked_place(scheme, place, is_bare, shown),
+            None if !has_query && query.is_none() => {
+                let is_path = is_bare || is_before_bare || place.contains(SLASHES);
+                masked_reference(place, is_path, !is_bare, shown)
+            }
+            Some(_) | None => masked_path(place, !is_bare, shown),
         });
         masked.push_str(separator);
         if let Some(query) = query {
             return masked + &masked_query(query, shown);
         }
-        let Some((before, after)) = next else { return masked };
-        let name = before.get(part.len()..).unwrap_or_default();
-        masked.push_str(name);
-        masked.push_str("://");
-        (scheme, rest) = (Some(name), after);
+        let Some(next) = next else { return masked };
+        masked.push_str(next.sign);
+        is_bare = next.scheme.is_none();
+        // Without a scheme it is that of the URL before.
+        scheme = next.scheme.or(scheme);
+        (rest, begin) = (next.after, 0);
     }
+}
+
+/// Where another host begins in a text.
+struct NextHost<'t> {
+    before: &'t str,
+    /// `SCHEME://`, or slashes alone.
+    sign: &'t str,
+    scheme: Option<&'t str>,
+    after: &'t str,
+}
+
+/// The first host of a text whose sign has its slashes at or behind `from`. Of a text that
+/// `has_key`, that of a publisher, which may have any letters, another URL follows in a list of
+/// FFmpeg's only.
+fn next_host(text: &str, mut from: usize, has_key: bool) -> Option<NextHost<'_>> {
+    let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
+    loop {
+        let mut pairs = text.as_bytes().get(from..)?.windows(2);
+        let slashes = from + pairs.position(|pair| pair.iter().all(is_slash))?;
+        let (left, right) = text.split_at(slashes);
+        let (before, scheme, after) = match (left.strip_suffix(':'), right.strip_prefix("//")) {
+            (Some(left), Some(after)) => {
+                let (before, scheme) = left.split_at(left.trim_end_matches(is_of_scheme).len());
+                (before, Some(scheme), after)
+            }
+            (Some(_) | None, _) => (left, None, right.trim_start_matches(SLASHES)),
+        };
+        if !has_key || before.ends_with([',', ';', '|', ']', '\'']) {
+            let sign = text.get(before.len()..text.len() - after.len()).unwrap_or_default();
+            return Some(NextHost { before, sign, scheme, after });
+        }
+        if scheme.is_some() {
+            return None;
+        }
+        from = text.len() - after.len();
+    }
+}
+
+/// Whether what follows slashes begins with a part that signs a path, whose value may have `@`.
+fn is_signature(text: &str, scheme: Option<&str>) -> bool {
+    let part = text.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let is_secret = if scheme.is_some() { is_secret_part(part) } else { names_a_signature(part) };
+    is_secret && !may_have_user(part)
 }
 
 fn is_of_scheme(letter: char) -> bool {
@@ -324,49 +379,56 @@ fn is_address(user: &str, host: &str) -> bool {
         && (may_have_path || !host.contains(SLASHES))
 }
 
-/// Where the query of a reference without a scheme begins, or its fragment: what has a value later
-/// on, `last_equal`. All else is a word of a sentence, or the tag of a playlist, but for the query
-/// of a file, and of what is certainly a reference: by its slashes, or as it had user info.
-fn query_begin(part: &str, last_equal: Option<usize>, had_user: bool) -> Option<usize> {
+/// Where the query of a reference without a scheme begins, or its fragment, in the `part` that
+/// begins a text of `length` bytes: what has a value later on, `last_equal`. All else is a word of
+/// a sentence, or the tag of a playlist, but for the query of a file, and of what is certainly a
+/// reference: by its slashes, or as it had user info (`is_known`).
+fn query_begin(
+    part: &str,
+    length: usize,
+    last_equal: Option<usize>,
+    is_known: bool,
+) -> Option<usize> {
     let bare = part.trim_start_matches(OPENING);
     let is_reference =
-        had_user || bare.starts_with(SLASHES) || bare.starts_with("./") || bare.starts_with("../");
+        is_known || bare.starts_with(SLASHES) || bare.starts_with("./") || bare.starts_with("../");
     let has_value = |at: usize| last_equal.is_some_and(|equal| equal > at);
     let is_query = |at: usize| {
-        has_value(at) || is_file_with_query(part, at) || (is_reference && part.len() > at + 1)
+        has_value(at) || (length > at + 1 && (is_reference || is_file(part.split_at(at).0)))
     };
     let query = part.find('?').filter(|at| is_query(*at));
     // A tag of a playlist may be quoted.
-    let fragment = part.find('#').filter(|at| *at > part.len() - bare.len() && has_value(*at));
+    let is_tag = |at: usize| !is_known && at <= part.len() - bare.len();
+    let fragment = part.find('#').filter(|at| !is_tag(*at) && has_value(*at));
     query.into_iter().chain(fragment).min()
 }
 
-/// Whether what begins with the `?` at `at` is the query of a file: `seg.ts?hunter2`.
-fn is_file_with_query(part: &str, at: usize) -> bool {
-    let (place, query) = part.split_at(at);
+/// Whether a place is a file's, so that what follows its `?` is a query: `seg.ts?hunter2`.
+fn is_file(place: &str) -> bool {
     let is_ending = |ending: &str| {
         (1..=FILE_ENDING_BYTES_MAX).contains(&ending.len())
             && ending.bytes().all(|byte| byte.is_ascii_alphanumeric())
     };
     let file = place.rsplit(SLASHES).next().and_then(|name| name.rsplit_once('.'));
-    let has_ending = file.is_some_and(|(name, ending)| {
+    file.is_some_and(|(name, ending)| {
         name.ends_with(|c: char| c.is_ascii_alphanumeric()) && is_ending(ending)
-    });
-    has_ending && query.len() > 1
+    })
 }
 
-/// The host with its path: a path of RTMP without the key that it ends with.
-fn masked_place(scheme: &str, place: &str, shown: Shown) -> String {
+/// The host with its path: a path of RTMP without the key that it ends with. What follows bare
+/// slashes (`is_bare`) may be the rest of a key.
+fn masked_place(scheme: &str, place: &str, is_bare: bool, shown: Shown) -> String {
     if is_rtmp(scheme) {
         let place = place.trim_end_matches(SLASHES);
-        let (before, key) = place.split_at(place.rfind(SLASHES).map_or(place.len(), |at| at + 1));
+        let host_end = if is_bare { 0 } else { place.len() };
+        let (before, key) = place.split_at(place.rfind(SLASHES).map_or(host_end, |at| at + 1));
         let key = if key.is_empty() { String::new() } else { (shown.key)(key) };
         return format!("{before}{key}");
     }
     let slashes = place.len() - place.trim_start_matches(SLASHES).len();
     let (_, host) = place.split_at(slashes);
     let (host, path) = place.split_at(slashes + host.find(SLASHES).unwrap_or(host.len()));
-    format!("{host}{}", masked_path(path, shown))
+    format!("{host}{}", masked_path(path, true, shown))
 }
 
 fn is_rtmp(scheme: &str) -> bool {
@@ -376,17 +438,20 @@ fn is_rtmp(scheme: &str) -> bool {
 }
 
 /// A path whose parts of the form `NAME=VALUE` have signatures in some networks.
-fn masked_path(path: &str, shown: Shown) -> String {
-    let is_secret = |part: &str| part.contains('=') && !may_be_shown(part);
-    each_part(path, |part, is_first| masked_part(part, is_first, is_secret, shown))
+fn masked_path(path: &str, is_begin: bool, shown: Shown) -> String {
+    each_part(path, is_begin, |part, is_first| masked_part(part, is_first, is_secret_part, shown))
 }
 
 /// What may be a reference without a scheme or a query: a path has signatures too, but a word may
 /// have any `=`.
-fn masked_reference(place: &str, shown: Shown) -> String {
-    let is_path = place.contains(SLASHES);
+fn masked_reference(place: &str, is_path: bool, is_begin: bool, shown: Shown) -> String {
     let is_secret = |part: &str| is_path && names_a_signature(part);
-    each_part(place, |part, is_first| masked_part(part, is_first, is_secret, shown))
+    each_part(place, is_begin, |part, is_first| masked_part(part, is_first, is_secret, shown))
+}
+
+/// Whether a part of the path of a URL may have a secret.
+fn is_secret_part(part: &str) -> bool {
+    part.contains('=') && !may_be_shown(part)
 }
 
 /// Whether a part of a path signs it: `hmac=…`, `exp=1~acl=%2f*~hmac=…`, `token=…`.
@@ -404,20 +469,24 @@ fn masked_part(
     is_secret: impl Fn(&str) -> bool,
     shown: Shown,
 ) -> String {
-    // A password may have `=`, and a signature `:` and `@`.
-    let may_be_user = part.split_once('=').is_none_or(|(name, _)| name.contains([':', '%']));
-    let is_user_sought = may_be_user || !is_secret(part);
+    let is_user_sought = may_have_user(part) || !is_secret(part);
     let part = if is_user_sought { masked_user(part, is_first) } else { part.to_owned() };
     if is_secret(&part) { (shown.pair)(&part) } else { part }
 }
 
-/// A path with each of its parts as `shown` says, which learns whether it is the first. That of a
-/// path behind a host is empty.
-fn each_part(path: &str, shown: impl Fn(&str, bool) -> String) -> String {
+/// Whether a part of a path that is like a signature may rather be user info: a password may have
+/// `=`, and a signature `:` and `@`.
+fn may_have_user(part: &str) -> bool {
+    part.split_once('=').is_none_or(|(name, _)| name.contains([':', '%']))
+}
+
+/// A path with each of its parts as `shown` says, which learns whether it is the first of a
+/// reference, `is_begin` that of the path. That of a path behind a host is empty.
+fn each_part(path: &str, is_begin: bool, shown: impl Fn(&str, bool) -> String) -> String {
     let mut out = String::with_capacity(path.len());
     for (nth, piece) in path.split_inclusive(SLASHES).enumerate() {
         let part = piece.trim_end_matches(SLASHES);
-        out.push_str(&shown(part, nth == 0));
+        out.push_str(&shown(part, is_begin && nth == 0));
         out.push_str(piece.get(part.len()..).unwrap_or_default());
     }
     out

@@ -159,6 +159,25 @@ fn no_secret_of_a_reference_without_a_scheme_is_shown() {
         ("mailto%3Ame%3APW%40h", "…"),
         ("x?token%3DPW", "…"),
         ("me:PW@h%3A80/x", "…@h%3A80/x"),
+        // Behind others, in a list, a path or behind a proxy.
+        ("//PW@h:80,//PW@i", "//…@h:80,//…@i"),
+        ("//h/x,//PW@i/y", "//h/x,//…@i/y"),
+        ("a.ts;//me:P/W@i/y", "a.ts;//…@i/y"),
+        ("//PW@h|//me:P?W=1@i/x", "//…@h|//…@i/x"),
+        ("url=//h/x;\\\\PW@i\\y", "url=//h/x;\\\\…@i\\y"),
+        ("http://a:80,//PW@b/", "http://a:80,//…@b/"),
+        ("http://proxy//PW@h/a", "http://proxy//…@h/a"),
+        ("rtmp://a/live/PW,//me:PW@b/live/PW", "rtmp://a/live/…,//…@b/live/…"),
+        ("rtmp://a/x//PW|http://me:PW@b/", "rtmp://a/x//…|http://…@b/"),
+        ("http://a/x,//h/hmac=a:PW@PW/y", "http://a/x,//h/hmac=…/y"),
+        ("http://a//hmac=a:PW@PW/y", "http://a//hmac=…/y"),
+        ("a//hmac=PW@PW/y", "a//hmac=…/y"),
+        ("hmac=PW//y", "hmac=…//y"),
+        ("x.ts?//PW", "x.ts?…"),
+        ("x=PW%2F//y?n=1", "x=…//y?n=1"),
+        ("a//#n=PW", "a//#…"),
+        ("rtmp://h/live/PW,//PW", "rtmp://h/live/…,//…"),
+        ("//h,//i/live?PW", "//h,//i/live?…"),
     ] {
         assert_eq!(masked(text), expect, "{text}");
         assert_eq!(masked(expect), expect, "masked twice");
@@ -184,6 +203,8 @@ fn no_secret_of_a_reference_without_a_scheme_is_shown() {
         "docs/security.md#secrets",
         "#EXT-X-MAP:URI=a.mp4",
         "http://h/a%20b%25",
+        "//h:80/x,//i/y and http://h//a/b?n=1",
+        "a//b//c: //",
     ] {
         assert_eq!(masked(text), text);
     }
@@ -220,6 +241,8 @@ fn a_text_of_very_many_schemes_is_masked_in_one_pass_and_a_long_one_is_cut() {
     let text = format!("x{}", ":///".repeat(1 << 18));
     assert_eq!(masked_url(&text, IN_SENTENCES), text);
     assert_eq!(masked(&text), HIDDEN);
+    let list = format!("//h{}", ",//i=1:2".repeat(1 << 16));
+    assert_eq!(masked_url(&format!("{list},//PW@h"), IN_SENTENCES), format!("{list},//…@h"));
     let cut = format!("at http://me:{}@h/", "PW".repeat(TEXT_BYTES_MAX));
     assert_eq!(masked(&cut), "at …");
     assert_eq!(masked(&"é".repeat(TEXT_BYTES_MAX)).len(), 2 * TEXT_BYTES_MAX, "no URL");
