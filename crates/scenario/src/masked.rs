@@ -73,6 +73,15 @@ pub fn masked_text(text: &str) -> String {
     without_values(&without_flags(&masked_with(text, WITH_NAMES)))
 }
 
+/// The words of a command without their secrets, also those behind their flags.
+pub(crate) fn masked_words(words: &[String]) -> Vec<String> {
+    let flags = std::iter::once("").chain(words.iter().map(String::as_str));
+    let shown = |(word, flag): (&String, &str)| {
+        if is_secret_after(flag, word) { HIDDEN.to_owned() } else { masked_text(word) }
+    };
+    words.iter().zip(flags).map(shown).collect()
+}
+
 /// What of a text is not shown: places in order that do not overlap, each with what is shown for
 /// it.
 #[derive(Debug, Default)]
@@ -432,6 +441,20 @@ mod tests {
         }
         assert!(kept.parse::<toml::Table>().is_ok(), "{kept}");
         assert_eq!(masked_toml(&kept), kept, "nothing is left to hide");
+    }
+
+    /// A list in a file, and the words that were read from it.
+    #[test]
+    fn the_words_of_a_command_are_shown_as_its_list_in_a_file() {
+        let words = ["srv", "--token", "S3CRET", "--key=S3CRET", "-u", "me:S3CRET", "--port", "80"]
+            .map(str::to_owned);
+        let shown = masked_words(&words);
+        assert_eq!(shown, ["srv", "--token", "…", "--key=…", "-u", "…", "--port", "80"]);
+        for key in ["command", "run", "undo"] {
+            let of = |words: &[String]| format!("{key} = {words:?}\n");
+            assert_eq!(masked_toml(&of(&words)), of(&shown));
+        }
+        assert_eq!(masked_words(&shown), shown, "nothing is left to hide");
     }
 
     #[test]

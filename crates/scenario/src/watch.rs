@@ -3,8 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use throng_observation::masked::masked_url;
+
+use crate::masked::masked_words;
 use crate::secret::TokenSource;
 use crate::units::shown;
+use crate::url_template::WITH_NAMES;
 
 /// One `[[watch]]`: processes of a server, its logs and endpoints. Its index is its `HostId`.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +76,7 @@ impl WatchTarget {
 }
 
 impl fmt::Display for WatchTarget {
+    /// Without the secrets of a command.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Process(name) => write!(f, "process {name}"),
@@ -79,7 +84,7 @@ impl fmt::Display for WatchTarget {
             Self::Cgroup(path) => write!(f, "cgroup {path}"),
             Self::Pid(pid) => write!(f, "pid {pid}"),
             Self::Port(port) | Self::TargetPort(port) => write!(f, "port {port}"),
-            Self::Command(words) => write!(f, "command {}", words.join(" ")),
+            Self::Command(words) => write!(f, "command {}", masked_words(words).join(" ")),
             Self::ByAgent => write!(f, "the target of its agent"),
         }
     }
@@ -173,6 +178,11 @@ impl Watch {
         }
     }
 
+    /// The URLs of its endpoints without their secrets.
+    pub(crate) fn shown_metrics(&self) -> Vec<String> {
+        self.metrics.iter().map(|url| masked_url(url, WITH_NAMES)).collect()
+    }
+
     /// One line for the plan.
     pub(crate) fn describe(&self) -> String {
         let mut line = match &self.name {
@@ -183,8 +193,9 @@ impl Watch {
             Some(agent) => format!(", {agent}"),
             None => format!(" on this host, every {}", shown(self.every)),
         };
+        let metrics = self.shown_metrics();
         let lists =
-            [("logs", &self.logs), ("access logs", &self.access_logs), ("metrics", &self.metrics)];
+            [("logs", &self.logs), ("access logs", &self.access_logs), ("metrics", &metrics)];
         for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
             line += &format!(", {name} {}", list.join(" "));
         }

@@ -103,7 +103,9 @@ struct StartedCommand {
 impl StartedCommand {
     /// Starts a command; `before` counts the earlier commands of the same program.
     fn start(words: &[String], program: &str, before: usize) -> Result<Self, WatchError> {
-        let fail = |error| WatchError::Start { command: words.join(" "), error };
+        // Its arguments may have secrets.
+        let named = words.first().cloned().unwrap_or_default();
+        let fail = |error| WatchError::Start { command: named.clone(), error };
         let (name, arguments) = words.split_first().ok_or_else(|| {
             fail(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty"))
         })?;
@@ -210,6 +212,14 @@ mod tests {
 
     use super::*;
     use crate::rows::rows;
+
+    #[test]
+    fn a_message_names_the_program_of_a_command_and_not_its_arguments() {
+        let words = ["/not/there", "--token", "S3CRET"].map(str::to_owned).to_vec();
+        let said = Commands::start(&[Target::Command(words)]).unwrap_err().to_string();
+        assert!(said.starts_with("cannot start `/not/there`: "), "{said}");
+        assert!(!said.contains("S3CRET"), "{said}");
+    }
 
     #[test]
     fn a_command_that_was_killed_is_reported_with_who_killed_it() {

@@ -2,11 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use throng_observation::masked::masked_url;
 
 use super::written::duration;
 use super::{Duration, OneOrMany};
-use crate::url_template::WITH_NAMES;
+use crate::masked::masked_words;
 use crate::watch::{Moment, ProfileRequest, Watch, WatchTarget};
 
 /// Processes to monitor, selected by exactly one of `process`, `unit`, `cgroup`, `pid`, `port`,
@@ -117,7 +116,7 @@ pub(super) fn watch_file(watch: &Watch) -> WatchFile {
         every: watch.agent.is_none().then(|| duration(watch.every)),
         logs: watch.logs.clone(),
         access_log: watch.access_logs.clone(),
-        metrics: watch.metrics.iter().map(|url| masked_url(url, WITH_NAMES)).collect(),
+        metrics: watch.shown_metrics(),
         profile: watch.profile.iter().map(profile_file).collect(),
         pack: watch.pack.clone(),
         ..WatchFile::default()
@@ -129,7 +128,7 @@ pub(super) fn watch_file(watch: &Watch) -> WatchFile {
         WatchTarget::Pid(pid) => file.pid = Some(pid),
         WatchTarget::Port(port) => file.port = Some(port),
         WatchTarget::TargetPort(_) => file.target = Some(true),
-        WatchTarget::Command(words) => file.command = words,
+        WatchTarget::Command(words) => file.command = masked_words(&words),
         WatchTarget::ByAgent => {}
     }
     if let Some(agent) = &watch.agent {

@@ -9,6 +9,7 @@ use super::fields::{Fields, Reader};
 use super::target::token;
 use super::tree::{Node, Span, Value};
 use crate::scenario::Scenario;
+use crate::secret::HIDDEN;
 use crate::suggestion::nearest;
 use crate::units;
 use crate::watch::{Agent, Moment, ProfileRequest, Watch, WatchTarget};
@@ -165,6 +166,7 @@ fn watched(reader: &mut Reader, fields: &mut Fields<'_>, port: Option<u16>) -> O
                     "write the program and its arguments",
                 );
             }
+            check_secrets(reader, &path, &words, node.span);
             (!words.is_empty()).then_some(WatchTarget::Command(words))
         }
         _ => named(reader, key, &path, node),
@@ -279,6 +281,7 @@ fn metrics(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
             matches!(scheme, "http" | "https" | "ws" | "wss")
         });
         if is_http && text.len() <= TEXT_BYTES_MAX && urls.len() < LIST_MAX {
+            check_secrets(reader, &path, std::slice::from_ref(&text), node.span);
             urls.push(text);
         } else {
             let message = format!(
@@ -288,6 +291,14 @@ fn metrics(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
         }
     }
     urls
+}
+
+/// What is to be run has its secrets.
+fn check_secrets(reader: &mut Reader, path: &str, texts: &[String], span: Span) {
+    if !reader.is_redacted() && texts.iter().any(|text| text.contains(HIDDEN)) {
+        let message = format!("`{path}` was redacted when this scenario was stored");
+        reader.fail(span, message, format!("write each secret of it in place of its `{HIDDEN}`"));
+    }
 }
 
 fn texts(

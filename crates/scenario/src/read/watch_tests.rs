@@ -202,6 +202,38 @@ fn a_stored_endpoint_keeps_no_secret_and_says_where_one_is() {
     }
 }
 
+/// As it is run, a scenario has the words as they were written.
+#[test]
+fn a_stored_command_keeps_no_secret_of_its_words_and_cannot_be_run() {
+    let words = r#"["srv", "--token", "hunter2", "--key=hunter2", "http://me:hunter2@h/", "80"]"#;
+    let scenario = read(&format!("[[watch]]\ncommand = {words}\n")).unwrap();
+    let WatchTarget::Command(run) = &scenario.watch[0].target else { panic!("no command") };
+    assert_eq!(format!("{run:?}"), words);
+    let stored = scenario.to_toml();
+    let shown = r#"command = ["srv", "--token", "…", "--key=…", "http://…@h/", "80"]"#;
+    assert!(stored.contains(shown) && !stored.contains("hunter2"), "{stored}");
+    for said in [scenario.plan().describe(), scenario.watch[0].label()] {
+        assert!(
+            said.contains("command srv --token … --key=…") && !said.contains("hunter2"),
+            "{said}"
+        );
+    }
+    assert_eq!(Scenario::parse_stored(&stored).unwrap().to_toml(), stored);
+    let error = Scenario::parse(&stored).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("redacted when this scenario was stored"), "{error}");
+    let again = Override::parse(&format!("watch.command={words}")).unwrap();
+    assert_eq!(Scenario::parse_with(&stored, &[again]).unwrap().watch, scenario.watch);
+}
+
+#[test]
+fn a_plan_shows_no_secret_of_an_endpoint_and_a_stored_one_cannot_be_run() {
+    let scenario = read("[[watch]]\npid = 1\nmetrics = \"http://me:hunter2@h/m\"\n").unwrap();
+    let plan = scenario.plan().describe();
+    assert!(plan.contains("metrics http://…@h/m") && !plan.contains("hunter2"), "{plan}");
+    let error = Scenario::parse(&scenario.to_toml()).map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("redacted when this scenario was stored"), "{error}");
+}
+
 #[test]
 fn a_scenario_cannot_set_what_an_agent_reads() {
     for (key, flag) in [
