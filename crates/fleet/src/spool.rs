@@ -88,11 +88,15 @@ pub struct GivenUp {
     pub bytes: u64,
 }
 
-/// The list. Above its bound it takes some 40 bytes for each batch that was given up: 4 MB after a
-/// day without a coordinator, at a batch a second.
+/// The list. Above its bound it takes 8 bytes for each batch that it has, and some 40 for each that
+/// was given up: 4 MB after a day without a coordinator, at a batch a second.
 #[derive(Clone, Debug)]
 pub struct Spool {
+    /// Their numbers follow one another.
     batches: VecDeque<Batch>,
+    /// The numbers of those that have bytes, of each kind, ascending: without them each batch would
+    /// cost a look at all that was given up before.
+    kept: [VecDeque<u64>; BatchKind::ALL.len()],
     next: u64,
     bytes: usize,
     bytes_max: usize,
@@ -108,6 +112,7 @@ impl Spool {
     pub fn new(bytes_max: usize) -> Self {
         Self {
             batches: VecDeque::new(),
+            kept: Default::default(),
             next: 0,
             bytes: 0,
             bytes_max,
@@ -119,18 +124,30 @@ impl Spool {
     /// full.
     pub fn push(&mut self, kind: BatchKind, bytes: Vec<u8>) -> u64 {
         let number = self.next;
+        self.add(kind, bytes);
+        number
+    }
+
+    /// Adds a batch; how many it looked at to make room.
+    fn add(&mut self, kind: BatchKind, bytes: Vec<u8>) -> usize {
+        let number = self.next;
         self.next = self.next.saturating_add(1);
         let batch = Batch { number, kind, bytes };
+        if let Some(kept) = self.kept.get_mut(kind as usize).filter(|_| !batch.bytes.is_empty()) {
+            kept.push_back(number);
+        }
         self.bytes += batch.room();
         self.batches.push_back(batch);
-        self.make_room();
-        number
+        self.make_room()
     }
 
     /// Forgets all batches below `end`, which the coordinator has taken.
     pub fn confirm(&mut self, end: u64) {
         while let Some(batch) = self.batches.pop_front_if(|batch| batch.number < end) {
             self.bytes = self.bytes.saturating_sub(batch.room());
+        }
+        for kept in &mut self.kept {
+            while kept.pop_front_if(|number| *number < end).is_some() {}
         }
     }
 
@@ -165,24 +182,24 @@ impl Spool {
         self.batches.is_empty()
     }
 
-    fn make_room(&mut self) {
-        for kind in BatchKind::ALL {
-            let mut at = 0;
+    /// Gives up what there is too much of; how many batches it looked at.
+    fn make_room(&mut self) -> usize {
+        let first = self.batches.front().map_or(self.next, |batch| batch.number);
+        let mut looked_at = 0;
+        for (kept, given_up) in self.kept.iter_mut().zip(&mut self.given_up) {
             while self.bytes > self.bytes_max
-                && let Some(batch) = self.batches.get_mut(at)
+                && let Some(number) = kept.pop_front()
             {
-                at += 1;
-                if batch.kind != kind || batch.bytes.is_empty() {
-                    continue;
-                }
+                looked_at += 1;
+                let place = usize::try_from(number.saturating_sub(first)).ok();
+                let batch = place.and_then(|place| self.batches.get_mut(place));
+                let Some(batch) = batch.filter(|batch| batch.number == number) else { continue };
                 self.bytes = self.bytes.saturating_sub(batch.room());
-                let bytes = std::mem::take(&mut batch.bytes).len();
-                if let Some(given_up) = self.given_up.get_mut(kind as usize) {
-                    given_up.batches += 1;
-                    given_up.bytes += bytes as u64;
-                }
+                given_up.batches += 1;
+                given_up.bytes += std::mem::take(&mut batch.bytes).len() as u64;
             }
         }
+        looked_at
     }
 }
 
@@ -232,5 +249,23 @@ mod tests {
         assert_eq!(spool.given_up(Second), GivenUp { batches: 2, bytes: 200 });
         assert_eq!(spool.given_up(Interim), GivenUp { batches: 1, bytes: 100 });
         assert_eq!(spool.given_up(Lasting), GivenUp { batches: 1, bytes: 100 });
+    }
+
+    /// A day without a coordinator: nothing is confirmed, and each batch needs the room of another.
+    #[test]
+    fn a_full_list_looks_at_each_batch_once() {
+        let mut spool = Spool::new(ROOM);
+        for count in 1..=1_000 {
+            let kind = BatchKind::ALL[count % 3];
+            let looked_at = spool.add(kind, vec![1; 100]);
+            assert_eq!(looked_at, usize::from(count > 4), "batch {count}");
+        }
+        // What was confirmed is not looked at, and the next batches have its room.
+        spool.confirm(1_000);
+        let looked_at = (0..8).map(|_| spool.add(BatchKind::Lasting, vec![1; 100]));
+        assert_eq!(looked_at.collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1]);
+        assert_eq!(kept(&spool), [1_004, 1_005, 1_006, 1_007]);
+        // One without bytes takes no room.
+        assert_eq!(spool.add(BatchKind::Interim, Vec::new()), 0);
     }
 }
