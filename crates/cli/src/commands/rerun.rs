@@ -10,7 +10,7 @@ use throng_store::RunFolder;
 use crate::args::{Common, Find, Rerun};
 use crate::console::{CliError, Exit, print, say};
 use crate::kept::{
-    CONSENT, KeptCommand, OptionsFile, SCENARIO, covers, file_sha256, read_json, run_folder,
+    CONSENT, Hidden, KeptCommand, OptionsFile, SCENARIO, covers, file_sha256, read_json, run_folder,
 };
 use crate::{find, run, run_id, scenario};
 
@@ -35,7 +35,7 @@ pub(crate) fn rerun(command: &Rerun) -> Result<Exit, CliError> {
         return Ok(Exit::Met);
     }
     if !missing.is_empty() {
-        let flags: Vec<String> = missing.iter().map(|secret| again(secret)).collect();
+        let flags: Vec<String> = missing.iter().map(|secret| earlier.again(secret)).collect();
         return Err(CliError::usage(format!(
             "secrets are not kept in a run folder; give them again: throng rerun {} {}",
             shell::path(&command.run),
@@ -43,15 +43,6 @@ pub(crate) fn rerun(command: &Rerun) -> Result<Exit, CliError> {
         )));
     }
     earlier.start(command)
-}
-
-/// The flag that gives a secret again.
-fn again(secret: &str) -> String {
-    if secret == CONSENT {
-        format!("{CONSENT} SECRET")
-    } else {
-        shell::flag("--set", format!("{secret}=SECRET"))
-    }
 }
 
 /// A run that was made.
@@ -105,6 +96,18 @@ impl Earlier {
             path => sets.iter().any(|set| covers(&set.path, path)),
         };
         self.asked.secrets.iter().filter(|secret| !is_given(secret)).cloned().collect()
+    }
+
+    /// The flag that gives a secret again. Of a list, and of a URL, it has what is kept of it: only
+    /// a part is secret, and the rest has to be given with it.
+    fn again(&self, secret: &str) -> String {
+        if secret == CONSENT {
+            return format!("{CONSENT} SECRET");
+        }
+        let kept = Hidden::of_file(&self.asked.scenario);
+        let kept = kept.iter().find(|hidden| hidden.path == secret);
+        // A token that is left out of the scenario is secret as a whole.
+        kept.map_or_else(|| shell::flag("--set", format!("{secret}=SECRET")), Hidden::flag)
     }
 
     /// What is not as it was, in sentences.
@@ -181,17 +184,16 @@ impl Earlier {
         flag("--packs", asked.packs.clone().map(Into::into));
         flag(CONSENT, asked.consent_secret.clone().map(Into::into));
         for set in &command.set {
-            let path = set.split_once('=').map(|(path, _)| path.trim());
-            let is_secret = masked_override(set) != *set;
-            let shown = path.filter(|_| is_secret).map(|path| format!("{path}=SECRET"));
-            flag("--set", Some(shown.unwrap_or_else(|| set.clone()).into()));
+            let masked = masked_override(set);
+            let hidden = Hidden::of_set(&masked).map(|hidden| hidden.flag());
+            words.push(hidden.unwrap_or_else(|| shell::flag("--set", masked)));
         }
         if asked.until_missed {
             words.push("--until-missed".into());
         }
         let mut line = words.join(" ");
         for secret in missing {
-            line += &format!(" {}", again(secret));
+            line += &format!(" {}", self.again(secret));
         }
         elsewhere
             .map_or_else(|| line.clone(), |folder| format!("cd {} && {line}", shell::path(folder)))

@@ -37,3 +37,50 @@ fn the_plan_of_a_rerun_is_the_plan_of_the_run() {
         }
     }
 }
+
+#[test]
+fn a_secret_is_asked_for_with_what_is_kept_around_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let text = "[target]\nurl = \"whep+http://me:S3CRET@127.0.0.1:7080/whep\"\n\
+        token = \"S3CRET\"\n[crowd]\nsize = 1\n\
+        [[watch]]\nname = \"cam\"\npid = 1\n\
+        metrics = [\"http://me:S3CRET@a/m\", \"http://b/m#bearer=env:TOKEN\"]\n\
+        [[watch]]\ncommand = [\"srv\", \"--token\", \"S3CRET\", \"--port\", \"80\"]\n\
+        [[watch]]\nname = \"far\"\nagent = \"tcp://127.0.0.1:7081\"\ntoken = \"S3CRET\"\n";
+    let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    let info = RunInfo { scenario: scenario.to_toml(), ..RunInfo::default() };
+    RunFolder::create(&run, &info).unwrap().finish(Ending::Complete, RunTime(1)).unwrap();
+    KeptCommand::view(&Common::default()).of(&scenario, &scenario.plan()).keep(&run);
+    let earlier = Earlier::read(&run).unwrap();
+    let mut flags: Vec<String> =
+        earlier.asked.secrets.iter().map(|secret| earlier.again(secret)).collect();
+    flags.sort();
+    let cam = r#"["http://…@a/m", "http://b/m#bearer=env:TOKEN"]"#;
+    let expect = [
+        r#"--set 'watch.1.command=["srv", "--token", "…", "--port", "80"]'"#.to_owned(),
+        format!("--set 'watch.cam.metrics={cam}'"),
+        "--set 'target.url=whep+http://…@127.0.0.1:7080/whep'".to_owned(),
+        "--set target.token=SECRET".to_owned(),
+        "--set watch.far.token=SECRET".to_owned(),
+    ];
+    assert!(expect.iter().all(|flag| flags.contains(flag)) && flags.len() == 5, "{flags:#?}");
+
+    // What is given again is not printed, also if a variable has it.
+    let given = format!("watch.cam.metrics={}", cam.replace('…', "me:S3CRET"));
+    let again = Rerun {
+        run,
+        print: true,
+        output: None,
+        set: vec![given, "target.token=S3CRET".into(), "env:URL".into(), "crowd.size=2".into()],
+        consent_secret: None,
+        plain: false,
+        quiet: false,
+        json: false,
+    };
+    let line = earlier.command_line(&again, &[]);
+    let shown = format!(
+        "--set 'watch.cam.metrics={cam}' --set target.token=SECRET --set env:URL --set crowd.size=2"
+    );
+    assert!(line.ends_with(&shown), "{line}");
+}

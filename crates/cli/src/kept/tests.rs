@@ -39,6 +39,10 @@ fn secrets_are_not_kept_and_are_named() {
         ("http://h/m?token=hunter2\", \"http://me:hunter2@h/m", &["watch.metrics"][..]),
         ("http://h/m#bearer=hunter2", &["watch.metrics"][..]),
         ("http://h/m#bearer=env:TOKEN", &[][..]),
+        (
+            "http://h/m\"]\n[[watch]]\ncommand = [\"srv\", \"--token\", \"hunter2",
+            &["watch.1.command"][..],
+        ),
     ] {
         let text = format!("{text}[[watch]]\npid = 1\nmetrics = [\"{metrics}\"]\n");
         let scenario = Scenario::parse(&text).unwrap();
