@@ -12,6 +12,7 @@ use throng_sim::nats::Nats;
 use throng_sim::whep::{Behaviour, Server};
 
 use crate::matrix::{Study, said};
+use crate::prove::{Stand, stage, viewers};
 use crate::throng::{Stage, THRONG, started};
 
 /// A place for scenarios and runs, the secrets, and where one was seen.
@@ -291,6 +292,59 @@ fn a_matrix_keeps_no_secret_and_its_crowds_show_none() {
     assert_eq!(remade.status.code(), ran.status.code(), "{}", said(&remade));
     law.look_below(&study.output());
     law.holds();
+}
+
+/// 25 s: four runs, two of a variant with a setup step of its own.
+#[test]
+fn a_proof_keeps_no_secret_of_its_setup_steps() {
+    let mut law = Law::new();
+    let words = ["StepWord", "StepName", "LevelWord"].map(|place| law.secret(place));
+    // Words of a step are arguments of what it starts, as they are written (docs/security.md).
+    law.secrets.clear();
+    let [token, server, variable] =
+        ["ProofToken", "ProofServer", "StepEnv"].map(|place| law.secret(place));
+    let [word, name, level] = &words;
+    let crowd = viewers(1).replace("[crowd]", &format!("token = \"{token}\"\n[crowd]"));
+    let keys = format!("watch = \"none\"\nenv = {{ SERVER_TOKEN = \"{server}\" }}");
+    let text = format!(
+        "hold = \"2s\"\nsetup = [\n\
+         {{ run = [\"sh\", \"-c\", 'test -n \"$THRONG_LAW_STEP\"', \"sh\", \"--token\", \"{word}\"] }},\n\
+         {{ run = [\"env\", \"API_TOKEN={name}\", \"true\"] }},\n]\n\
+         {}[[variant]]\nname = \"one\"\n[[variant]]\nname = \"two\"\n\
+         setup = [{{ run = [\"true\", \"--key={level}\"] }}]\n",
+        stage("\"--workers\", \"1\"", &keys)
+    );
+    let stand = Stand::new(&crowd, 2, &text);
+    let file = stand.path("proof.toml");
+    let [proof, out] = [&file, &stand.output()].map(|path| path.to_str().unwrap().to_owned());
+    let variables = [("THRONG_LAW_STEP", variable.as_str())];
+    let ran = law.throng(&["prove", &proof, "--output", &out], &variables, false);
+    assert!(runs_below(&stand.output()) >= 4, "{}", said(&ran));
+    law.secrets.extend(words);
+    law.look_at("the output of prove", &[ran.stdout.as_slice(), ran.stderr.as_slice()].concat());
+    law.look_below(&stand.output());
+
+    // A report needs no secret, also from the folder alone; to go on does.
+    std::fs::remove_file(&file).unwrap();
+    let remade = law.throng(&["report", &out], &[], false);
+    assert_eq!(remade.status.code(), ran.status.code(), "{}", said(&remade));
+    law.throng(&["report", &out, "--json"], &[], false);
+    let refused = law.throng(&["prove", "--resume", &out], &[], false);
+    assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
+    assert!(said(&refused).contains("has no secrets"), "{}", said(&refused));
+    law.look_below(&stand.output());
+    law.holds();
+}
+
+/// How many runs the folder of an experiment has.
+fn runs_below(folder: &Path) -> usize {
+    let below = |path: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    };
+    let cells = below(&folder.join("cells"));
+    let runs = cells.iter().flat_map(|cell| below(cell));
+    runs.filter(|run| run.join("run.db").is_file()).count()
 }
 
 /// The plan itself has the secrets, and workers get them: on the bus, and nowhere else.
