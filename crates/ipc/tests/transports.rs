@@ -13,7 +13,8 @@ fn plan(transports: Vec<Transport>, sizes: FrameSizes) -> Plan {
         transports,
         workload: Workload { sizes, fps: None, producers: 1 },
         reading: ReadMode::All,
-        duration: Duration::from_millis(100),
+        // Long enough for frames to pass while other tests have the cores.
+        duration: Duration::from_millis(300),
         rounds: 1,
         inspect: false,
         python: None,

@@ -126,7 +126,13 @@ impl Bench<'_> {
         let (inspected, spent) = tried.inspected.map_or((None, None), |pass| {
             (Some(Sides { producers: pass.producers, consumer: pass.consumer }), pass.spent)
         });
-        let mut figures = Sides::figures(&sides, inspected.as_ref(), self.plan)?;
+        if sides.is_empty() {
+            return None;
+        }
+        let Some(mut figures) = Sides::figures(&sides, inspected.as_ref(), self.plan) else {
+            let why = "no frame arrived in the measured time";
+            return Some(row(Outcome::Failed, Some(why.into()), None));
+        };
         figures.cpu_profile = spent;
         Some(row(Outcome::Measured, None, Some(figures)))
     }

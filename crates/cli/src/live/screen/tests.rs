@@ -166,7 +166,7 @@ fn a_chat_has_rooms_and_messages_in_place_of_ice_and_frames() {
         let screen = drawn_for(Who::Chatters, &live, &[], width, height);
         for text in [
             "in the room    8",
-            "said 7  due 40  missing 3",
+            "sent 7  due 40  missing 3",
             "join to in the room 20 ms",
             "Delivery p95 197 ms",
             "Missing 3 of 40 messages",
