@@ -71,13 +71,14 @@ impl Results {
             machine.kernel,
             machine.versions.join(" · "),
         );
-        out += "| Server | throng, ms/join | pion, ms/join | of pion | at most 1/4 | joined, throng | joined, pion \
-                | Steal, % | Load average |\n|---|---:|---:|---:|---|---:|---:|---:|---:|\n";
+        out += "| Server | throng, ms/join | pion, ms/join | of pion | at most 1/4 | joined, \
+                throng | joined, pion | Steal, % | Load average \
+                |\n|---|---:|---:|---:|---|---:|---:|---:|---:|\n";
         out.extend(StandKind::ALL.into_iter().filter_map(|stand| self.row(stand)));
         let _ = writeln!(
             out,
-            "\nms/join: median (lowest to highest) of runs with {} viewers. *joined*: connected viewers of each run. *Steal*: what \
-             the hypervisor withheld of the generator's CPU.",
+            "\nms/join: median (lowest to highest) of runs with {} viewers. *joined*: connected \
+             viewers of each run. *Steal*: what the hypervisor withheld of the generator's CPU.",
             self.viewers
         );
         let notes = page::stolen(&out, &self.repeated);

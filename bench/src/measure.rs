@@ -107,7 +107,8 @@ impl Playing {
             Some(format!("it gave its ring up: {why}"))
         } else if !ratio.is_finite() || ratio < PACKETS_NEEDED {
             Some(format!(
-                "{:.1} % of the expected packets; Janus used {:.0} % of its CPU, which was busy for {:.0} %",
+                "{:.1} % of the expected packets; Janus used {:.0} % of its CPU, which was busy \
+                 for {:.0} %",
                 ratio * 100.0,
                 self.server_cpu_ratio * 100.0,
                 self.server_core_busy_ratio * 100.0,

@@ -40,8 +40,8 @@ pub fn comparison(results: &Results) -> String {
     let _ = writeln!(out, "{}, by `{}`.\n", results.date, results.command);
     let _ = writeln!(
         out,
-        "{}, {} cores, Linux {}. {}. Load average {}; generators were runnable but without a CPU for {} of the \
-         window. Stream: {:.2} Mbit/s, {:.0} packets/s a viewer ({:.0} of video, \
+        "{}, {} cores, Linux {}. {}. Load average {}; generators were runnable but without a CPU \
+         for {} of the window. Stream: {:.2} Mbit/s, {:.0} packets/s a viewer ({:.0} of video, \
          mean {:.0} bytes; {:.0} of audio, {:.0} bytes).\n",
         machine.cpu,
         machine.cores,
@@ -58,7 +58,8 @@ pub fn comparison(results: &Results) -> String {
         stream.audio_packets_per_s,
         stream.audio_packet_bytes,
     );
-    out += "| Viewers | Generator | µs/packet | of pion | of the floor | kB/viewer | of pion | Ring, MB | ms/join | of pion | Steal, % | Janus, % | its CPU, % | Runs |\n";
+    out += "| Viewers | Generator | µs/packet | of pion | of the floor | kB/viewer | of pion | \
+            Ring, MB | ms/join | of pion | Steal, % | Janus, % | its CPU, % | Runs |\n";
     out += "|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
     for viewers in results.sizes() {
         for kind in results.kinds() {
@@ -68,10 +69,11 @@ pub fn comparison(results: &Results) -> String {
             out += &floor_row(results, receive, viewers).unwrap_or_default();
         }
     }
-    out += "\nEach cell: median (lowest to highest). *of pion*: of pion without RTCP · of pion with its default RTCP. \
-            *of the floor*: of the floor with ordinary sockets. *Ring*: the part of the process's memory that the kernel \
-            receives into. *Steal*: what the hypervisor withheld of the generator's CPU. *Janus*: what it used of a CPU \
-            while they played; *its CPU*: how long that, which feed and harness share, was not idle.\n";
+    out += "\nEach cell: median (lowest to highest). *of pion*: of pion without RTCP · of pion \
+            with its default RTCP. *of the floor*: of the floor with ordinary sockets. *Ring*: \
+            the part of the process's memory that the kernel receives into. *Steal*: what the \
+            hypervisor withheld of the generator's CPU. *Janus*: what it used of a CPU while they \
+            played; *its CPU*: how long that, which feed and harness share, was not idle.\n";
     let notes = stolen(&out, &results.repeated);
     out += &notes;
     out += &goals(results);
@@ -81,7 +83,8 @@ pub fn comparison(results: &Results) -> String {
     } else {
         let _ = writeln!(
             out,
-            "\nExcluded, for not all viewers connected or less than {} % of the packets received:\n",
+            "\nExcluded, for not all viewers connected or less than {} % of the packets \
+             received:\n",
             PACKETS_NEEDED * 100.0
         );
         out.extend(excluded.iter().map(|run| format!("- {run}\n")));
@@ -95,8 +98,8 @@ pub(crate) fn stolen(table: &str, repeated: &[String]) -> String {
     if table.contains(STOLEN) {
         let _ = writeln!(
             out,
-            "\n{STOLEN} The hypervisor withheld more than {most:.0} % of the generator's CPU during a run, and during its \
-             repetition as well."
+            "\n{STOLEN} The hypervisor withheld more than {most:.0} % of the generator's CPU \
+             during a run, and during its repetition as well."
         );
     }
     if !repeated.is_empty() {

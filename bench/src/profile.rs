@@ -46,7 +46,8 @@ pub fn profile(bench: &Bench, viewers: u32) -> Result<String> {
     let all: f64 = own.iter().map(|symbol| symbol.percent).sum();
     ensure!(all > 50.0, "perf took no samples that can be read");
     let mut out = format!(
-        "{viewers} viewers on Janus ({} connected): {:.0} % of the samples in the kernel, {:.0} % in throng itself; load average {:.1}.\n\n",
+        "{viewers} viewers on Janus ({} connected): {:.0} % of the samples in the kernel, {:.0} % \
+         in throng itself; load average {:.1}.\n\n",
         account.connected,
         100.0 * kernel / all,
         100.0 * (all - kernel) / all,

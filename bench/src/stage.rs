@@ -255,9 +255,12 @@ impl Results {
             "{}, by `{}`; load average {least:.1} to {most:.1}.\n\n",
             self.date, self.command
         );
-        out += "| Viewers | Card | Receive | Connected | Failed | Lost | Drops | Packets, of one viewer's | µs/packet | of the floor \
-                | CPU of the viewers | CPU of the stage | its core busy | Steal | Memory | Ring, MB | kB/viewer | a core for 2,500 × \
-                1 Mbit/s, calculated |\n|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n";
+        out += "| Viewers | Card | Receive | Connected | Failed | Lost | Drops | Packets, of one \
+                viewer's | µs/packet | of the floor | CPU of the viewers | CPU of the stage | its \
+                core busy | Steal | Memory | Ring, MB | kB/viewer | a core for 2,500 × 1 Mbit/s, \
+                calculated \
+                |\n|---:|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:\
+                |---:|---:|\n";
         let mut sizes: Vec<(u32, Card)> =
             self.playing.iter().map(|run| (run.viewers, run.card)).collect();
         sizes.dedup();
@@ -270,16 +273,18 @@ impl Results {
         }
         let _ = writeln!(
             out,
-            "\nThe last column is calculated, not measured: the row's CPU time per packet, times the packets that 2,500 viewers of \
-             1 Mbit/s would get if they were of {:.0} bytes, the mean on Janus ({:.0} packets/s a viewer). Smaller packets, as \
-             those of the low card, cost less to decrypt each.",
+            "\nThe last column is calculated, not measured: the row's CPU time per packet, times \
+             the packets that 2,500 viewers of 1 Mbit/s would get if they were of {:.0} bytes, \
+             the mean on Janus ({:.0} packets/s a viewer). Smaller packets, as those of the low \
+             card, cost less to decrypt each.",
             self.janus_stream.packet_bytes(),
             self.calculated_packets_per_s() / CALCULATED.0,
         );
         if self.playing.iter().any(OnStage::is_stage_full) {
             let _ = writeln!(
                 out,
-                "\n{FULL} The stage's core was busy for more than {:.0} % of the window: the stage may have been the limit.",
+                "\n{FULL} The stage's core was busy for more than {:.0} % of the window: the \
+                 stage may have been the limit.",
                 100.0 * STAGE_BUSY_MAX
             );
         }
@@ -307,7 +312,8 @@ impl Results {
         let or_none = |text: Option<String>| text.unwrap_or_else(|| "–".into());
         let us = run.us_per_packet();
         format!(
-            "| {} | {} | {}{} | {} | {} | {} | {} | {} | {us:.2}{} | {} | {} | {} | {:.0} %{} | {:.0} % | {:.0} MB | {:.0} | {} | {} |\n",
+            "| {} | {} | {}{} | {} | {} | {} | {} | {} | {us:.2}{} | {} | {} | {} | {:.0} %{} | \
+             {:.0} % | {:.0} MB | {:.0} | {} | {} |\n",
             run.viewers,
             run.card.name(),
             run.receive.name(),

@@ -26,13 +26,18 @@ pub(crate) fn predicted(summary: &Value) -> Option<f64> {
 pub(crate) fn contradiction(summary: &Value, price: &Value) -> Option<String> {
     let users = predicted(summary)?;
     let finding = summary["bottleneck"]["finding"].as_str().unwrap_or_default();
-    KEPT.into_iter().filter(|(.., relieved_by)| *relieved_by != finding).find_map(|(resource, sized, _)| {
-        let (limit, need) = (limit(summary, resource)?, need(price, sized)?);
-        let is_beyond = need > SLACK * limit;
-        is_beyond.then(|| {
-            format!("it would give {users:.0}, which need {need:.1} of {limit:.1} {sized} by its price")
-        })
-    })
+    KEPT.into_iter().filter(|(.., relieved_by)| *relieved_by != finding).find_map(
+        |(resource, sized, _)| {
+            let (limit, need) = (limit(summary, resource)?, need(price, sized)?);
+            let is_beyond = need > SLACK * limit;
+            is_beyond.then(|| {
+                format!(
+                    "it would give {users:.0}, which need {need:.1} of {limit:.1} {sized} by its \
+                     price"
+                )
+            })
+        },
+    )
 }
 
 /// The limit of a resource of which the run has one; the needs of several are added up, and their

@@ -107,7 +107,8 @@ impl Judged {
             (false, false) => "wrong",
         };
         format!(
-            "| {} | {} | {} | {finding} ({:.0}){busy_with}{objection} | {right} | {truth} | {users} | {error} | {:.0} |",
+            "| {} | {} | {} | {finding} ({:.0}){busy_with}{objection} | {right} | {truth} | \
+             {users} | {error} | {:.0} |",
             self.name,
             self.what,
             answer.verdict,
@@ -119,8 +120,8 @@ impl Judged {
 
 pub(crate) fn markdown(judged: &[Judged]) -> String {
     let mut page = String::from(
-        "| Planted | What | Answer | Named (score) | Verdict | True limit | Found | Error | Took, s |\n\
-         |---|---|---|---|---|---|---|---|---|\n",
+        "| Planted | What | Answer | Named (score) | Verdict | True limit | Found | Error | Took, \
+         s |\n|---|---|---|---|---|---|---|---|---|\n",
     );
     for one in judged {
         let _ = writeln!(page, "{}", one.line());

@@ -221,7 +221,8 @@ fn compare(
 fn played(bench: &Bench, kind: Kind, viewers: u32) -> Result<Playing> {
     let run = bench.playing(kind, viewers)?;
     println!(
-        "{viewers:>5} {:<34} {:>6.2} µs/packet {:>6} MB {:>6.1} % of packets, Janus {:.0} % (busy {:.0} %), waited {:.0} %, steal {:.0} %, load {:.1} {}",
+        "{viewers:>5} {:<34} {:>6.2} µs/packet {:>6} MB {:>6.1} % of packets, Janus {:.0} % (busy \
+         {:.0} %), waited {:.0} %, steal {:.0} %, load {:.1} {}",
         kind.name(),
         run.us_per_packet(),
         run.rss_kb / 1024,
@@ -381,7 +382,8 @@ fn both_ways(
 fn on_stage(bench: &stage::Bench, card: Card, receive: Receive, viewers: u32) -> Result<OnStage> {
     let run = bench.run(card, receive, viewers)?;
     println!(
-        "{viewers:>5} throng, {:<26} {:>6.2} µs/packet {:>6} MB, {} connected, {} drops, stage's core busy {:.0} %, steal {:.0} %",
+        "{viewers:>5} throng, {:<26} {:>6.2} µs/packet {:>6} MB, {} connected, {} drops, stage's \
+         core busy {:.0} %, steal {:.0} %",
         receive.name(),
         run.us_per_packet(),
         run.rss_kb / 1024,

@@ -136,7 +136,8 @@ fn receivers(arguments: &Arguments, bench: &Bench<'_>) -> Result<Vec<Measured>> 
 fn shown(bench: &Bench<'_>, crowd: Crowd) -> Result<Measured> {
     let run = bench.measure(crowd)?;
     println!(
-        "{:<28} {:>3} connected {:>6.2} µs/packet {:>6.0} packets/s sent {:>7.0} received {:>5} lost {:>5.1} MB, {:.0} % of a CPU, Janus {:.0} % (busy {:.0} %), waited {:.0} % {}",
+        "{:<28} {:>3} connected {:>6.2} µs/packet {:>6.0} packets/s sent {:>7.0} received {:>5} \
+         lost {:>5.1} MB, {:.0} % of a CPU, Janus {:.0} % (busy {:.0} %), waited {:.0} % {}",
         crowd.name(),
         run.connected,
         run.us_per_packet(),
@@ -160,9 +161,10 @@ fn render(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String 
     // Writing to a String cannot fail, here and below.
     let _ = writeln!(
         out,
-        "{}, by `bench/conference.sh`. {}, {} cores, Linux {}. {}. Load average {:.1}. The generator had CPU {GENERATOR_CPU} to \
-         itself, Janus and the participants that only send CPU {SERVER_CPU}. 240p VP8 at 256 kbit/s and Opus from each sender; \
-         median of {} runs (lowest to highest) of {} s.\n",
+        "{}, by `bench/conference.sh`. {}, {} cores, Linux {}. {}. Load average {:.1}. The \
+         generator had CPU {GENERATOR_CPU} to itself, Janus and the participants that only send \
+         CPU {SERVER_CPU}. 240p VP8 at 256 kbit/s and Opus from each sender; median of {} runs \
+         (lowest to highest) of {} s.\n",
         machine::date(),
         machine.cpu,
         machine.cores,
@@ -197,16 +199,18 @@ fn render(arguments: &Arguments, machine: &Machine, all: &[Measured]) -> String 
     let many = cost(Crowd::Receivers(1));
     let each = cost(Crowd::Receivers(OTHERS));
     let what = format!(
-        "a packet at one receiver of {OTHERS} streams, µs of CPU (against {OTHERS} receivers of one)"
+        "a packet at one receiver of {OTHERS} streams, µs of CPU (against {OTHERS} receivers of \
+         one)"
     );
     row(&mut out, &what, many, each, 1.1);
     if let Some(run) = all.iter().find(|run| run.crowd == Crowd::Conference(arguments.conference)) {
         let expected = run.sent * f64::from(arguments.conference - 1);
         let _ = writeln!(
             out,
-            "\nA conference of {}: {} of {} streams played, {:.0} packets/s sent and {:.0} received ({:.1} % of those expected), \
-             {} lost, for {:.0} % of the generator's one CPU ({:.2} µs a packet, {:.0} MB; goal: on one CPU); Janus used \
-             {:.0} % of its own, which was busy for {:.0} % of the time.",
+            "\nA conference of {}: {} of {} streams played, {:.0} packets/s sent and {:.0} \
+             received ({:.1} % of those expected), {} lost, for {:.0} % of the generator's one \
+             CPU ({:.2} µs a packet, {:.0} MB; goal: on one CPU); Janus used {:.0} % of its own, \
+             which was busy for {:.0} % of the time.",
             arguments.conference,
             run.streams.0,
             run.streams.1,

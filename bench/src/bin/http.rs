@@ -136,7 +136,8 @@ fn main() -> Result<()> {
         machine::load()
     );
     println!(
-        "\n| Over | Peer | throng, MB per CPU-second | peer | throng / peer |\n|---|---|---:|---:|---:|"
+        "\n| Over | Peer | throng, MB per CPU-second | peer | throng / peer \
+         |\n|---|---|---:|---:|---:|"
     );
     let mut excluded = Vec::new();
     for case in &cases {

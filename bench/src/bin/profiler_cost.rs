@@ -52,7 +52,8 @@ fn main() -> Result<()> {
         }
     }
     println!(
-        "| sampling | own CPU, % of a core | finding names, ms CPU | the programs' CPU for the same work |"
+        "| sampling | own CPU, % of a core | finding names, ms CPU | the programs' CPU for the \
+         same work |"
     );
     println!("|---|---|---|---|");
     let (_, plain) = (&ways[0], measured[0].clone());

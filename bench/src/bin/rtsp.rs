@@ -52,7 +52,8 @@ fn main() -> Result<()> {
     pin_to(SERVER_CPU)?;
     let server = GstRtspServer::start(&Options::default()).context("gst-rtsp-server")?;
     println!(
-        "| Transport | Viewers of one live stream | CPU, ms per viewer-second | against throng | a further viewer, kB |"
+        "| Transport | Viewers of one live stream | CPU, ms per viewer-second | against throng | \
+         a further viewer, kB |"
     );
     println!("|---|---|---:|---:|---:|");
     for transport in ["udp", "tcp"] {

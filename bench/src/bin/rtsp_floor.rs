@@ -95,7 +95,8 @@ fn set_up(url: &str, is_udp: bool) -> Result<Viewer> {
             format!("RTP/AVP/TCP;unicast;interleaved={}-{}", 2 * at, 2 * at + 1)
         };
         let request = format!(
-            "SETUP {url}/stream={control} RTSP/1.0\r\nCSeq: {}\r\n{session}Transport: {transport}\r\n\r\n",
+            "SETUP {url}/stream={control} RTSP/1.0\r\nCSeq: {}\r\n{session}Transport: \
+             {transport}\r\n\r\n",
             at + 2
         );
         let answer = ask(&mut connection, &request)?;

@@ -78,7 +78,8 @@ impl Disturbances {
         let why =
             reasons::words(&self.reasons).map_or_else(String::new, |words| format!(", {words}"));
         format!(
-            "service was bad {} times for up to {longest} s under loads that pass{period}: at {} s{more}{why}",
+            "service was bad {} times for up to {longest} s under loads that pass{period}: at {} \
+             s{more}{why}",
             self.times_s.len(),
             named.join(", ")
         )

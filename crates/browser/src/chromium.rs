@@ -35,7 +35,8 @@ const FLAGS: [&str; 17] = [
     "--allow-loopback-in-peer-connection",
     // Since Chromium 142 a page's access to a private address prompts the user.
     concat!(
-        "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter,OptimizationHints,LocalNetworkAccessChecks,",
+        "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter,OptimizationHints,\
+         LocalNetworkAccessChecks,",
         "LocalNetworkAccessChecksWebSockets,LocalNetworkAccessChecksWebRTC"
     ),
     "--remote-debugging-pipe",

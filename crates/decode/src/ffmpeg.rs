@@ -29,7 +29,8 @@ const ENDING: Duration = Duration::from_secs(3);
 pub enum DecodeError {
     /// There is no FFmpeg.
     #[error(
-        "no FFmpeg ({program}): install it (Debian: apt-get install ffmpeg), or name one with --ffmpeg PATH"
+        "no FFmpeg ({program}): install it (Debian: apt-get install ffmpeg), or name one with \
+         --ffmpeg PATH"
     )]
     NoFfmpeg {
         /// The program that was not found.

@@ -123,8 +123,8 @@ fn main() {
     }
     let received: u64 = Arc::clone(&count).load(Relaxed);
     println!(
-        "{sockets} sockets, {rate}/s, tick {tick_ms} ms: {received} datagrams, {:.2} us CPU each, worst second's lag p99 \
-         {lag_us_max} us, {drops} drops, {:?}",
+        "{sockets} sockets, {rate}/s, tick {tick_ms} ms: {received} datagrams, {:.2} us CPU each, \
+         worst second's lag p99 {lag_us_max} us, {drops} drops, {:?}",
         cpu_us as f64 / received.max(1) as f64,
         end.ending
     );

@@ -68,7 +68,8 @@ impl LoadGuard {
         self.seconds_above = if mbit_per_s > max { self.seconds_above + 1 } else { 0 };
         (self.seconds_above >= self.guards.mbit_per_s_seconds.max(1)).then(|| {
             format!(
-                "{mbit_per_s:.1} Mbit/s were received and sent, more than the {max} Mbit/s allowed, for {} s",
+                "{mbit_per_s:.1} Mbit/s were received and sent, more than the {max} Mbit/s \
+                 allowed, for {} s",
                 self.seconds_above
             )
         })

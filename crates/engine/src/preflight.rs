@@ -37,8 +37,8 @@ pub struct Limits {
 pub enum Warning {
     /// Too few descriptors.
     #[error(
-        "{needed} file descriptors are needed and {limit} are allowed: about {fits} of {participants} participants \
-         will fit; raise the hard limit (`ulimit -Hn`)"
+        "{needed} file descriptors are needed and {limit} are allowed: about {fits} of \
+         {participants} participants will fit; raise the hard limit (`ulimit -Hn`)"
     )]
     Descriptors {
         /// Needed at the largest crowd.
@@ -52,8 +52,8 @@ pub enum Warning {
     },
     /// Too few local ports.
     #[error(
-        "{needed} local ports are needed, but only {available} are available: about {fits} participants will fit; widen \
-         net.ipv4.ip_local_port_range or give more source addresses"
+        "{needed} local ports are needed, but only {available} are available: about {fits} \
+         participants will fit; widen net.ipv4.ip_local_port_range or give more source addresses"
     )]
     Ports {
         /// Needed at the largest crowd.
@@ -65,8 +65,8 @@ pub enum Warning {
     },
     /// Receive buffers will be smaller than wanted.
     #[error(
-        "receive buffers are capped at {limit} bytes (net.core.rmem_max), {wanted} were requested: bursts may be \
-         dropped by this machine, which is counted"
+        "receive buffers are capped at {limit} bytes (net.core.rmem_max), {wanted} were \
+         requested: bursts may be dropped by this machine, which is counted"
     )]
     ReceiveBuffer {
         /// Wanted, bytes.

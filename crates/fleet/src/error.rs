@@ -19,7 +19,8 @@ pub enum FleetError {
     },
     /// A bus without encryption on a network that nobody allowed.
     #[error(
-        "{bus} is not encrypted and {address} is not this host: use tls://, or allow its network with --allow-target"
+        "{bus} is not encrypted and {address} is not this host: use tls://, or allow its network \
+         with --allow-target"
     )]
     BusNotEncrypted {
         /// Its address.
@@ -45,7 +46,8 @@ pub enum FleetError {
     },
     /// Fewer workers than asked for.
     #[error(
-        "{found} of {wanted} workers came within {waited_s} s{more}: start `throng worker --fleet …` on the others"
+        "{found} of {wanted} workers came within {waited_s} s{more}: start `throng worker --fleet \
+         …` on the others"
     )]
     TooFewWorkers {
         /// How many came.
@@ -68,7 +70,8 @@ pub enum FleetError {
     },
     /// The bus has not, or not all of, what workers sent of a run.
     #[error(
-        "{bus} {what} of the run that is named {run} on it: a bus keeps rows for a day after they came, and loses them with its store"
+        "{bus} {what} of the run that is named {run} on it: a bus keeps rows for a day after they \
+         came, and loses them with its store"
     )]
     RowsGone {
         /// Its address.

@@ -18,7 +18,8 @@ pub(crate) fn per_year(cores_per_stream: f64, assumed: &Assumptions) -> f64 {
 /// The formula in words, with its numbers.
 pub(crate) fn formula(frame_bytes: f64, assumed: &Assumptions) -> String {
     format!(
-        "a year = CPU s/GB x {} GB/s a stream ({} B x {} fps) x {} streams x {HOURS:.0} h x {} a core-hour",
+        "a year = CPU s/GB x {} GB/s a stream ({} B x {} fps) x {} streams x {HOURS:.0} h x {} a \
+         core-hour",
         figure(frame_bytes * assumed.fps / 1e9),
         grouped(frame_bytes),
         figure(assumed.fps),

@@ -375,7 +375,8 @@ impl IpcReport {
         match (self.passed().max_by(by_cpu), self.passed().min_by(by_cpu)) {
             (Some((dear, most)), Some((cheap, least))) if dear.transport != cheap.transport => {
                 format!(
-                    "{} takes {} times the CPU of {}: {} streams cost {} a year by the one, {} by the other",
+                    "{} takes {} times the CPU of {}: {} streams cost {} a year by the one, {} by \
+                     the other",
                     dear.name,
                     cost::figure(most.cpu_s_per_gb / least.cpu_s_per_gb.max(f64::MIN_POSITIVE)),
                     cheap.name,

@@ -100,7 +100,8 @@ impl IpcReport {
         };
         let machine = &self.machine;
         format!(
-            "{sizes}, {rate}, {producers}, {reading}; {} s each{rounds}\n{}, {} cores, Linux {}, load {}",
+            "{sizes}, {rate}, {producers}, {reading}; {} s each{rounds}\n{}, {} cores, Linux {}, \
+             load {}",
             figure(passed.duration_s),
             machine.cpu.as_deref().unwrap_or("unknown processor"),
             machine.cores.map_or_else(|| NONE.into(), |cores| cores.to_string()),
@@ -172,9 +173,11 @@ impl IpcReport {
             remarks.push("Ended early: rows that are not in the table were not measured.".into());
         }
         remarks.push(match self.workload.fps {
-            Some(_) => "Latency is from the intended send time until the consumer has all of a frame.".into(),
-            None => "Latency as fast as it goes is the time a frame waits in a full transport; give --fps for that of a \
-                     stream."
+            Some(_) => "Latency is from the intended send time until the consumer has all of a \
+                        frame."
+                .into(),
+            None => "Latency as fast as it goes is the time a frame waits in a full transport; \
+                     give --fps for that of a stream."
                 .to_owned(),
         });
         for (row, figures) in self.passed().filter(|(_, figures)| figures.frames_not_sent > 0) {

@@ -21,7 +21,8 @@ const SIZES_MAX: usize = 100_000;
 pub enum WorkloadError {
     /// Not a frame size.
     #[error(
-        "`{0}` is no frame size: write WIDTHxHEIGHT:FORMAT such as 1920x1080:i420, or bytes such as 1200 or 3MB"
+        "`{0}` is no frame size: write WIDTHxHEIGHT:FORMAT such as 1920x1080:i420, or bytes such \
+         as 1200 or 3MB"
     )]
     Frame(String),
     /// An unknown pixel format.
@@ -34,7 +35,8 @@ pub enum WorkloadError {
     },
     /// Outside the range that can be measured.
     #[error(
-        "a frame of {bytes} bytes cannot be measured: {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} bytes can"
+        "a frame of {bytes} bytes cannot be measured: {FRAME_BYTES_MIN} to {FRAME_BYTES_MAX} \
+         bytes can"
     )]
     Size {
         /// Its size, bytes.

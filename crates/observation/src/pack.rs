@@ -131,17 +131,21 @@ impl Runtime {
     pub fn change(self) -> &'static str {
         match self {
             Self::Go => {
-                "GOMAXPROCS (environment, or runtime.GOMAXPROCS in the program; a CPU quota lowers it since Go 1.25): as many as cores"
+                "GOMAXPROCS (environment, or runtime.GOMAXPROCS in the program; a CPU quota lowers \
+                 it since Go 1.25): as many as cores"
             }
             Self::Tokio => {
-                "worker_threads of the runtime's Builder, or TOKIO_WORKER_THREADS: as many as cores; its current_thread flavour has one"
+                "worker_threads of the runtime's Builder, or TOKIO_WORKER_THREADS: as many as \
+                 cores; its current_thread flavour has one"
             }
             Self::Jvm => {
-                "The size of the server's thread pools; -XX:ActiveProcessorCount where the Java machine sees too few cores"
+                "The size of the server's thread pools; -XX:ActiveProcessorCount where the Java \
+                 machine sees too few cores"
             }
             Self::Beam => "Schedulers of the Erlang machine (+S, in ERL_FLAGS): as many as cores",
             Self::Libuv => {
-                "UV_THREADPOOL_SIZE for the pool, or several processes (cluster) where the event loop is full"
+                "UV_THREADPOOL_SIZE for the pool, or several processes (cluster) where the event \
+                 loop is full"
             }
         }
     }

@@ -9,8 +9,9 @@ use throng_media::rtp::NtpTime;
 use throng_observation::{Codec, CodedFrame, Observation, TrackId};
 
 /// The words of the anomaly of a source whose RTP time jumps.
-pub(crate) const TIME_JUMP: &str = "the RTP time of the video jumped by more than a second with no packet missing: \
-                                    browsers hold such frames back or drop them, which no freeze here shows";
+pub(crate) const TIME_JUMP: &str = "the RTP time of the video jumped by more than a second with \
+                                    no packet missing: browsers hold such frames back or drop \
+                                    them, which no freeze here shows";
 
 /// The last sender report of a source.
 #[derive(Clone, Copy, Debug, Default)]

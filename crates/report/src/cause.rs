@@ -69,7 +69,8 @@ pub(crate) fn prediction(then: &Prediction) -> String {
     let unknown = unknown(&then.unknown);
     let Some(high) = then.users_high else {
         return format!(
-            "more than {}, as far as the loads tried can show; the next resource to be used up would be: {}{unknown}",
+            "more than {}, as far as the loads tried can show; the next resource to be used up \
+             would be: {}{unknown}",
             users(then.users),
             then.next_resource
         );

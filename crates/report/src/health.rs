@@ -176,7 +176,8 @@ fn sustained(limit: Limit, worst: f64) -> String {
     let max = limit.max();
     match limit {
         Limit::Lag if worst >= STANDSTILL_MS_MIN as f64 => format!(
-            "the generator, or a thread of it, did not run for up to {:.1} s: it was stopped, or its machine was busy",
+            "the generator, or a thread of it, did not run for up to {:.1} s: it was stopped, or \
+             its machine was busy",
             worst / 1e3
         ),
         Limit::Lag => {

@@ -52,8 +52,9 @@ impl TestSuite {
         let errors = count(|outcome| matches!(outcome, TestOutcome::Error(_)));
         let skipped = count(|outcome| matches!(outcome, TestOutcome::Skipped(_)));
         let mut out = format!(
-            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"{name}\" tests=\"{all}\" \
-             failures=\"{failures}\" errors=\"{errors}\" skipped=\"{skipped}\">\n"
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite \
+             name=\"{name}\" tests=\"{all}\" failures=\"{failures}\" errors=\"{errors}\" \
+             skipped=\"{skipped}\">\n"
         );
         for case in &self.cases {
             self.case(&mut out, case);

@@ -93,7 +93,8 @@ pub(crate) fn how(profile: &Profile, time: &SelfTime) -> String {
         }
         ProfileMethod::ThreadState => {
             format!(
-                "{seconds:.1} s of thread states, sampled up to {hz} times a second: {samples} samples"
+                "{seconds:.1} s of thread states, sampled up to {hz} times a second: {samples} \
+                 samples"
             )
         }
     };

@@ -66,8 +66,8 @@ pub fn line_rate_step(interface: &str, rate_bps: f64) -> ShrinkStep {
     let burst = (rate_bps / 8.0 * BURST_MS / 1e3).max(BURST_BYTES_MIN);
     let handle = handle_of(std::process::id());
     let add = format!(
-        "tc qdisc add dev \"$0\" root handle {handle} tbf rate {rate_bps:.0}bit burst {burst:.0}b latency {LATENCY_MS}ms || \
-         {{ echo \"the line of $0 cannot be limited\" >&2; exit 69; }}"
+        "tc qdisc add dev \"$0\" root handle {handle} tbf rate {rate_bps:.0}bit burst {burst:.0}b \
+         latency {LATENCY_MS}ms || {{ echo \"the line of $0 cannot be limited\" >&2; exit 69; }}"
     );
     let del = format!(
         "{LINE_UNDO}{handle}' || exit 0; exec tc qdisc del dev \"$0\" root handle {handle}"

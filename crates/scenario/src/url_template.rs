@@ -169,8 +169,8 @@ fn unknown(word: Option<&str>, at: Range<usize>) -> UrlTemplateError {
         None => "a brace does not belong to a variable".to_owned(),
     };
     let help = format!(
-        "{near}write {{n}} (the participant's number in its cohort), {{stream}}, {{room}}, {{cohort}} or {{random}}, \
-         and %7B or %7D for a literal brace"
+        "{near}write {{n}} (the participant's number in its cohort), {{stream}}, {{room}}, \
+         {{cohort}} or {{random}}, and %7B or %7D for a literal brace"
     );
     UrlTemplateError { message, help, at }
 }

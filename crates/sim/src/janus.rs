@@ -82,8 +82,8 @@ fn clip() -> Result<PathBuf, SimError> {
     // Several processes may make it at a time: each writes its own file, and the last rename wins.
     let mine = tempfile::Builder::new().suffix(".mkv").tempfile_in(&folder)?;
     // A later viewer gets the parameter sets with each key frame.
-    let h264 = "-c:v:0 libx264 -preset:v:0 ultrafast -tune:v:0 zerolatency -profile:v:0 baseline -b:v:0 800k \
-                -x264-params:v:0 repeat-headers=1";
+    let h264 = "-c:v:0 libx264 -preset:v:0 ultrafast -tune:v:0 zerolatency -profile:v:0 baseline \
+                -b:v:0 800k -x264-params:v:0 repeat-headers=1";
     let vp8 = "-c:v:1 libvpx -deadline:v:1 realtime -cpu-used:v:1 8 -b:v:1 800k";
     let opus = "-c:a libopus -b:a 48k -ac 2";
     let mut command = Command::new("ffmpeg");
@@ -483,7 +483,8 @@ fn configure(
     let path = folder.path().display();
     if let Some(backend) = backend {
         let handler = format!(
-            "general: {{ enabled = true  events = \"all\"  grouping = true  json = \"plain\"  backend = \"{backend}\" }}\n"
+            "general: {{ enabled = true  events = \"all\"  grouping = true  json = \"plain\"  \
+             backend = \"{backend}\" }}\n"
         );
         fs::write(folder.path().join("janus.eventhandler.sampleevh.jcfg"), handler)?;
     }
@@ -536,8 +537,8 @@ admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}  admin_ws_ip = "127.0.0.
     ];
     let room = |id: u64, video: &str, more: &str| {
         format!(
-            "room-{id}: {{ description = \"lesson\"  bitrate = 0  fir_freq = 0  videocodec = \"{video}\"  \
-             audiocodec = \"opus\"  secret = \"{ROOM_SECRET}\"  {more} }}\n"
+            "room-{id}: {{ description = \"lesson\"  bitrate = 0  fir_freq = 0  videocodec = \
+             \"{video}\"  audiocodec = \"opus\"  secret = \"{ROOM_SECRET}\"  {more} }}\n"
         )
     };
     let rooms = [

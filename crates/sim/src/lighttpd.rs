@@ -71,7 +71,8 @@ server.bind = \"{host}\"
 server.port = {port}
 server.max-connections = 4096
 server.network-backend = \"sendfile\"
-mimetype.assign = ( \".mp4\" => \"video/mp4\", \".ts\" => \"video/mp2t\", \".webm\" => \"video/webm\" )
+mimetype.assign = ( \".mp4\" => \"video/mp4\", \".ts\" => \"video/mp2t\", \".webm\" => \
+         \"video/webm\" )
 "
     )
 }

@@ -16,9 +16,9 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// The stream: 320 × 180, 25 frames a second with a key frame each second, a tone; one Mbit/s in
 /// all, at a constant rate.
-pub(crate) const STREAM: &str = "-re -f lavfi -i testsrc2=s=320x180:r=25 -f lavfi -i sine=f=440:r=48000 \
-    -c:v libx264 -preset ultrafast -tune zerolatency -g 25 -keyint_min 25 -sc_threshold 0 \
-    -b:v 900k -minrate 900k -maxrate 900k -bufsize 300k -x264-params nal-hrd=cbr -c:a aac -b:a 96k";
+pub(crate) const STREAM: &str = "-re -f lavfi -i testsrc2=s=320x180:r=25 -f lavfi -i sine=f=440:r=48000 -c:v libx264 -preset \
+     ultrafast -tune zerolatency -g 25 -keyint_min 25 -sc_threshold 0 -b:v 900k -minrate 900k \
+     -maxrate 900k -bufsize 300k -x264-params nal-hrd=cbr -c:a aac -b:a 96k";
 
 /// A running encoder; it ends when dropped.
 #[derive(Debug)]
@@ -91,8 +91,10 @@ impl LiveStream {
     /// As [`Self::start`].
     pub fn hls_with_separate_audio() -> Result<Option<Self>, SimError> {
         let renditions = "v:0,agroup:sound,name:pictures a:0,agroup:sound,default:yes,name:sound";
-        let options = "-map 0:v -map 1:a -f hls -hls_time 1 -hls_list_size 8 -hls_delete_threshold 4 \
-            -hls_flags delete_segments+independent_segments+program_date_time -master_pl_name live.m3u8";
+        let options = "-map 0:v -map 1:a -f hls -hls_time 1 -hls_list_size 8 \
+                       -hls_delete_threshold 4 -hls_flags \
+                       delete_segments+independent_segments+program_date_time -master_pl_name \
+                       live.m3u8";
         let mut options: Vec<&str> = options.split_whitespace().collect();
         options.extend(["-var_stream_map", renditions, "live-%v.m3u8"]);
         Self::start_with(&options, "live-pictures.m3u8", |playlist| {

@@ -82,10 +82,11 @@ impl<'a> LiveKit<'a> {
             program().ok_or_else(|| SimError::Said("livekit-server is not installed".into()))?;
         let folder = tempfile::tempdir()?;
         let config = format!(
-            "port: {PORT}\nbind_addresses: [ \"{address}\", \"127.0.0.1\" ]\nkeys: {{ {KEY}: {SECRET} }}\nlogging: {{ level: info }}\n\
-             rtc: {{ node_ip: {address}, use_external_ip: false, udp_port: 7882, tcp_port: 0, turn_servers: [ {turn_servers} ] }}\n\
-             room: {{ auto_create: true, empty_timeout: 20 }}\nturn: {{ enabled: false }}\n\
-             prometheus: {{ port: {METRICS_PORT} }}\n"
+            "port: {PORT}\nbind_addresses: [ \"{address}\", \"127.0.0.1\" ]\nkeys: {{ {KEY}: \
+             {SECRET} }}\nlogging: {{ level: info }}\nrtc: {{ node_ip: {address}, \
+             use_external_ip: false, udp_port: 7882, tcp_port: 0, turn_servers: [ {turn_servers} \
+             ] }}\nroom: {{ auto_create: true, empty_timeout: 20 }}\nturn: {{ enabled: false \
+             }}\nprometheus: {{ port: {METRICS_PORT} }}\n"
         );
         fs::write(folder.path().join("livekit.yaml"), config)?;
         let log = fs::File::create(folder.path().join("log"))?;

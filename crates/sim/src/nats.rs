@@ -62,8 +62,9 @@ impl Nats {
 
     fn make_certificate(&self) -> Result<(), SimError> {
         let at = |name: &str| self.folder.path().join(name).display().to_string();
-        let text = "[req]\ndistinguished_name = name\nx509_extensions = leaf\nprompt = no\n[name]\nCN = 127.0.0.1\n[leaf]\n\
-                    basicConstraints = critical, CA:FALSE\nsubjectAltName = IP:127.0.0.1\n";
+        let text = "[req]\ndistinguished_name = name\nx509_extensions = leaf\nprompt = \
+                    no\n[name]\nCN = 127.0.0.1\n[leaf]\nbasicConstraints = critical, \
+                    CA:FALSE\nsubjectAltName = IP:127.0.0.1\n";
         fs::write(at("openssl.cnf"), text)?;
         let mut openssl = Command::new("openssl");
         openssl.args([

@@ -248,7 +248,8 @@ http {{
     '$http_access_control_request_method|$http_access_control_request_headers|$http_authorization';
   access_log origins.log origins;
   limit_conn_zone $binary_remote_addr zone=addresses:1m;
-  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path f; uwsgi_temp_path u; \
+         scgi_temp_path s;
   server {{
     listen {address} ssl http2; listen {plain};
     ssl_certificate cert.pem; ssl_certificate_key key.pem;

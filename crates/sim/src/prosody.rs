@@ -139,7 +139,8 @@ s2s_ports = {{ }}
 http_ports = {{ {port} }}
 http_interfaces = {{ \"{host}\" }}
 https_ports = {{ }}
-modules_enabled = {{ \"disco\"; \"roster\"; \"saslauth\"; \"carbons\"; \"ping\"; \"posix\"; \"websocket\"; \"vcard\"; {module} }}
+modules_enabled = {{ \"disco\"; \"roster\"; \"saslauth\"; \"carbons\"; \"ping\"; \"posix\"; \
+         \"websocket\"; \"vcard\"; {module} }}
 modules_disabled = {{ \"s2s\"; \"s2s_auth_certs\"; \"tls\"; \"offline\" }}
 http_host = \"localhost\"
 http_default_host = \"{ANONYMOUS}\"

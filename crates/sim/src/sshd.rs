@@ -47,8 +47,8 @@ impl Sshd {
         fs::create_dir_all("/run/sshd")?;
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let text = format!(
-            "Port {}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\n\
-             PasswordAuthentication no\nPermitRootLogin yes\nUsePAM no\n",
+            "Port {}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPidFile \
+             none\nStrictModes no\nPasswordAuthentication no\nPermitRootLogin yes\nUsePAM no\n",
             address.port(),
             at("host"),
             at("authorized")
@@ -80,7 +80,8 @@ impl Sshd {
     #[must_use]
     pub fn ssh(&self) -> String {
         format!(
-            "ssh -p {} -i {} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR",
+            "ssh -p {} -i {} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o \
+             LogLevel=ERROR",
             self.address.port(),
             self.folder.path().join("user").display()
         )

@@ -144,7 +144,8 @@ fn serve(
                 response(201, &session, "<html>not a session description</html>")
             }
             (_, Behaviour::CloseMidBody) => {
-                let cut = "HTTP/1.1 201 Created\r\nContent-Type: application/sdp\r\nContent-Length: 900\r\n\r\nv=0\r\n";
+                let cut = "HTTP/1.1 201 Created\r\nContent-Type: \
+                           application/sdp\r\nContent-Length: 900\r\n\r\nv=0\r\n";
                 let _ = reader.into_inner().write_all(cut.as_bytes());
                 return;
             }

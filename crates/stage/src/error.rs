@@ -11,7 +11,8 @@ pub enum StageError {
     NotLoopback(SocketAddr),
     /// ICE candidates name one address, so the stage needs one that packets can be sent to.
     #[error(
-        "{0} is not an address that a viewer can send media to; give one of this machine's (media_ip, --media-ip)"
+        "{0} is not an address that a viewer can send media to; give one of this machine's \
+         (media_ip, --media-ip)"
     )]
     Unspecified(IpAddr),
     /// A figure is outside its range.

@@ -159,8 +159,8 @@ impl ReadingWriter {
     fn report_too_many(&mut self, at: RunTime) {
         if !std::mem::replace(&mut self.reported_too_many, true) {
             let detail = format!(
-                "more than {SERIES_MAX} series from one reader: the rest is dropped; allow fewer metrics or deny \
-                 those with many labels"
+                "more than {SERIES_MAX} series from one reader: the rest is dropped; allow fewer \
+                 metrics or deny those with many labels"
             );
             let kind = HostEventKind::Unreadable;
             self.rows.send(HostRow::Event(HostEvent::new(self.host, at, kind, detail)));

@@ -344,7 +344,8 @@ fn not_monitored(run: &RunData, windows: &Windows, empty: Bottleneck) -> Bottlen
         verdict: BottleneckVerdict::NotMonitored,
         title: "The cause is not known: the server was not monitored".into(),
         change: Some(
-            "Monitor the server in the next run: [[watch]] in the scenario, or --watch (docs/watching.md)"
+            "Monitor the server in the next run: [[watch]] in the scenario, or --watch \
+             (docs/watching.md)"
                 .into(),
         ),
         not_monitored: vec![unwatched],
@@ -531,7 +532,12 @@ fn conclude(results: CheckResults<'_>, is_monitored: bool, empty: Bottleneck) ->
         None => Bottleneck {
             verdict,
             title: "No saturated resource: no limit that was measured is reached".into(),
-            change: Some("Look for a limit in the configuration or the code: the server's log around the first bad second, a profile of thread states (what threads wait for), and settings that bound users, rooms or rates".into()),
+            change: Some(
+                "Look for a limit in the configuration or the code: the server's log around the \
+                 first bad second, a profile of thread states (what threads wait for), and \
+                 settings that bound users, rooms or rates"
+                    .into(),
+            ),
             ..empty
         },
     };

@@ -50,7 +50,8 @@ impl OtherProcessesCpu {
             "the host was full".to_owned()
         };
         format!(
-            "other processes on the server's host used its CPUs ({when}), and {waited}: without them the capacity may be larger"
+            "other processes on the server's host used its CPUs ({when}), and {waited}: without \
+             them the capacity may be larger"
         )
     }
 }

@@ -62,8 +62,8 @@ impl HoldsSummary<'_> {
             .and_then(|dependence_test| Some((dependence_test, dependence_test.dependence()?)))
         {
             Some((dependence_test, Dependence::None)) => Some(format!(
-                "disturbed independently of the load (service was bad {}; likelihood ratio {:.3}): the limit is where most \
-                 seconds are bad",
+                "disturbed independently of the load (service was bad {}; likelihood ratio \
+                 {:.3}): the limit is where most seconds are bad",
                 of(dependence_test),
                 dependence_test.likelihood_ratio()
             )),
@@ -73,10 +73,15 @@ impl HoldsSummary<'_> {
                 of(dependence_test)
             )),
             // The search ended before the test.
-            None if self.loads.failing().is_some() && self.loads.overload(self.step()).is_none() => Some(
-                "not tested whether bad seconds depend on the load: no load was overloaded throughout"
-                    .to_owned(),
-            ),
+            None if self.loads.failing().is_some()
+                && self.loads.overload(self.step()).is_none() =>
+            {
+                Some(
+                    "not tested whether bad seconds depend on the load: no load was overloaded \
+                     throughout"
+                        .to_owned(),
+                )
+            }
             None => None,
         }
     }

@@ -53,7 +53,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         series: context.ids(&metric::TCP_LISTEN_OVERFLOWS),
         evidence,
         change: format!(
-            "A longer backlog{backlog}: the server's listen() backlog and net.core.somaxconn{somaxconn}; more or faster accepting threads where it is full all the time"
+            "A longer backlog{backlog}: the server's listen() backlog and \
+             net.core.somaxconn{somaxconn}; more or faster accepting threads where it is full all \
+             the time"
         ),
         // Users that are connected and have bad service do not suffer from refused connections,
         // except for players, which may open one for each segment or seek.

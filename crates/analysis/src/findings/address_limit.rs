@@ -59,7 +59,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: context.first_bad_s(),
         evidence,
         change: format!(
-            "Give the crowd more addresses (--source-ip, source_ips of a cohort), let users join more slowly, or raise the server's rate limit for the generator's address{hint}: how many users the server can serve is not known from this run"
+            "Give the crowd more addresses (--source-ip, source_ips of a cohort), let users join \
+             more slowly, or raise the server's rate limit for the generator's address{hint}: how \
+             many users the server can serve is not known from this run"
         ),
         at_most: if is_most && !is_of_several { 100.0 } else { CAP_COMPANY },
         ..Candidate::new(KEY, title, "rate limit per address")

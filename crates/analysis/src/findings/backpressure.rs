@@ -61,10 +61,14 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         .into_iter()
         .flatten()
         .collect(),
-        change:
-            "Use larger send buffers (net.core.wmem_max, SO_SNDBUF) or pacing; find the receivers that read slowly"
-                .into(),
-        ..Candidate::new(KEY, "The network takes less than the server wants to send", "send buffers")
+        change: "Use larger send buffers (net.core.wmem_max, SO_SNDBUF) or pacing; find the \
+                 receivers that read slowly"
+            .into(),
+        ..Candidate::new(
+            KEY,
+            "The network takes less than the server wants to send",
+            "send buffers",
+        )
     })
 }
 

@@ -106,7 +106,8 @@ fn with_refusals(context: &Context<'_>, refused: Reading, last: Option<String>) 
         refuses: refused.begins(),
         evidence: vec![Evidence::count("participants refused by the server", refused).decides()],
         change: format!(
-            "Look for a maximum of about {served:.0} users, rooms or ports in the server's configuration and licence{hint}"
+            "Look for a maximum of about {served:.0} users, rooms or ports in the server's \
+             configuration and licence{hint}"
         ),
         ..Candidate::new(KEY, title, RESOURCE)
     }
@@ -130,9 +131,14 @@ fn with_log_lines(context: &Context<'_>, reported: Reading) -> Candidate {
         refuses: true,
         series: log_lines.map(|series| series.series.id).collect(),
         evidence: vec![
-            Evidence::count("log lines that report the limit of connections", reported).limit(0.0).of_events().decides(),
+            Evidence::count("log lines that report the limit of connections", reported)
+                .limit(0.0)
+                .of_events()
+                .decides(),
         ],
-        change: "Raise the server's limit of connections (nginx: worker_connections, and worker_rlimit_nofile with it; lighttpd: server.max-connections)".into(),
+        change: "Raise the server's limit of connections (nginx: worker_connections, and \
+                 worker_rlimit_nofile with it; lighttpd: server.max-connections)"
+            .into(),
         ..Candidate::new(KEY, title, RESOURCE)
     }
 }
@@ -154,7 +160,8 @@ fn without_refusals(
         ("because the server does not have what they ask for", format!("{change}{hint}"))
     } else {
         let change = format!(
-            "Find out why they failed{hint}: a maximum of about {served:.0} that is not reported (ports, sessions), or a blocked network path"
+            "Find out why they failed{hint}: a maximum of about {served:.0} that is not reported \
+             (ports, sessions), or a blocked network path"
         );
         ("though the server refused none", change)
     };

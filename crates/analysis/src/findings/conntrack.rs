@@ -51,7 +51,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             ),
         ],
         change: format!(
-            "Raise net.netfilter.nf_conntrack_max beyond {limit:.0}, or exempt media from tracking (NOTRACK)"
+            "Raise net.netfilter.nf_conntrack_max beyond {limit:.0}, or exempt media from \
+             tracking (NOTRACK)"
         ),
         eases: |demand, _| demand.resource == Resource::Conntrack,
         ..Candidate::new(KEY, "The table of tracked connections is full", "connection tracking")

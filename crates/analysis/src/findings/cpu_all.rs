@@ -77,7 +77,8 @@ impl<'c> HostCpu<'c> {
             ruled_out(format!("{state}{yielding}"))
         } else if self.busy.is_constant(Unit::Ratio) {
             Err(NoFinding::Constant(format!(
-                "{state}, {} before{yielding}: it does not change with the load, so it is not the cause, and the server's threads do not lack CPU time",
+                "{state}, {} before{yielding}: it does not change with the load, so it is not the \
+                 cause, and the server's threads do not lack CPU time",
                 percent(self.busy.before().unwrap_or(0.0))
             )))
         } else {
@@ -109,11 +110,13 @@ impl<'c> HostCpu<'c> {
         let (cpus, share, taker) = (self.cpus, percent(share), taker.name());
         match context.short_thread().filter(|_| !context.is_host_full()) {
             Some((_, thread)) => format!(
-                "The host leaves thread {} too little CPU time: {share} of its {cpus:.0} cores are used by {taker}",
+                "The host leaves thread {} too little CPU time: {share} of its {cpus:.0} cores \
+                 are used by {taker}",
                 thread.label()
             ),
             None if self.is_low_priority_in_the_way() => format!(
-                "All {cpus:.0} cores of the host are busy: the server waits for other processes, though they run at lower priority"
+                "All {cpus:.0} cores of the host are busy: the server waits for other processes, \
+                 though they run at lower priority"
             ),
             None => format!("All {cpus:.0} cores of the host are busy: {share} of them by {taker}"),
         }
@@ -166,7 +169,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         series: context.ids(&metric::HOST_CPU_BUSY),
         evidence: host.evidence(context, crossed),
         change: format!(
-            "Use more cores, or reduce the work for each user (bitrate, codec, encryption){others}; the profile shows what the time is spent on"
+            "Use more cores, or reduce the work for each user (bitrate, codec, \
+             encryption){others}; the profile shows what the time is spent on"
         ),
         eases: |demand, _| {
             matches!(

@@ -116,10 +116,12 @@ impl Bursty {
         let name = who.replacen("The ", "the ", 1);
         let title = match who.strip_prefix("thread ") {
             Some(thread) => format!(
-                "Thread {thread} is saturated in bursts: {of_time} of the time, though its mean utilisation is lower"
+                "Thread {thread} is saturated in bursts: {of_time} of the time, though its mean \
+                 utilisation is lower"
             ),
             None => format!(
-                "{who} are saturated together in bursts: {of_time} of the time, though their mean utilisation is lower"
+                "{who} are saturated together in bursts: {of_time} of the time, though their mean \
+                 utilisation is lower"
             ),
         };
         let mut evidence = vec![
@@ -139,7 +141,8 @@ impl Bursty {
             series: self.series,
             evidence,
             change: format!(
-                "Spread the bursts: send key frames of different streams at different times, pace the packets of a key frame over the following frames; or use {}",
+                "Spread the bursts: send key frames of different streams at different times, pace \
+                 the packets of a key frame over the following frames; or use {}",
                 self.change
             ),
             pool: Some(self.group),

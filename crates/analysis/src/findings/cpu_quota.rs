@@ -46,7 +46,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             Evidence::ratio("cgroup.throttled, cores withheld", lost),
         ],
         change: format!(
-            "Raise the CPU quota of {} above {quota:.2} cores (cpu.max, docker --cpus, systemd CPUQuota)",
+            "Raise the CPU quota of {} above {quota:.2} cores (cpu.max, docker --cpus, systemd \
+             CPUQuota)",
             group(context)
         ),
         eases: |demand, _| demand.resource == Resource::Quota,

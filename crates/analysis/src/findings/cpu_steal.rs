@@ -34,7 +34,13 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             Evidence::ratio(HOST_BUSY, busy).limit(1.0),
             Evidence::ratio("busy and steal, of all cores", wanted).limit(1.0),
         ],
-        change: "Use a host with dedicated CPUs (no burst credits), or measure again when the hypervisor is less loaded".into(),
-        ..Candidate::new(KEY, "CPU steal: the hypervisor takes CPU time that the server needs", "CPU of the hypervisor")
+        change: "Use a host with dedicated CPUs (no burst credits), or measure again when the \
+                 hypervisor is less loaded"
+            .into(),
+        ..Candidate::new(
+            KEY,
+            "CPU steal: the hypervisor takes CPU time that the server needs",
+            "CPU of the hypervisor",
+        )
     })
 }

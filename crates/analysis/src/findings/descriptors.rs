@@ -49,7 +49,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             Evidence::count(CONNECTED, context.users.connected),
         ],
         change: format!(
-            "Raise the limit of open files of {process} beyond {limit:.0}: ulimit -n, LimitNOFILE= of its unit, or the server's own setting (worker_rlimit_nofile, server.max-fds)"
+            "Raise the limit of open files of {process} beyond {limit:.0}: ulimit -n, \
+             LimitNOFILE= of its unit, or the server's own setting (worker_rlimit_nofile, \
+             server.max-fds)"
         ),
         eases: |demand, _| demand.resource == Resource::Descriptors,
         ..Candidate::new(

@@ -144,7 +144,11 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     ];
     let crossed = disk.crossed(context);
     Ok(Candidate {
-        used: if is_used_up { 1.0 } else { disk.busy.fail().max(disk.stall.fail()).clamp(0.5, 0.9) },
+        used: if is_used_up {
+            1.0
+        } else {
+            disk.busy.fail().max(disk.stall.fail()).clamp(0.5, 0.9)
+        },
         queue: waiting.into_iter().flatten().reduce(f64::max),
         demand: context.demand_of(Resource::DiskRead, device).cloned(),
         crossed_at_s: crossed,
@@ -152,7 +156,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         evidence: vec![
             Evidence::bytes_per_second(format!("disk.read_bytes of {device}"), read)
                 .limit(disk.series.limit()),
-            Evidence::milliseconds(format!("disk.read_await of {device}"), disk.read_await).decides(),
+            Evidence::milliseconds(format!("disk.read_await of {device}"), disk.read_await)
+                .decides(),
             Evidence::ratio("host.pressure.io.some", disk.stall)
                 .limit(1.0)
                 .crossed(crossed)
@@ -160,7 +165,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             Evidence::count("process.threads_blocked", disk.blocked).decides(),
             Evidence::bytes_per_second("process.read_bytes", own),
         ],
-        change: "Keep files in memory (tmpfs, more page cache), use a faster disk, serve fewer different files at once, or put a cache in front".into(),
+        change: "Keep files in memory (tmpfs, more page cache), use a faster disk, serve fewer \
+                 different files at once, or put a cache in front"
+            .into(),
         eases: |demand, _| demand.resource == Resource::DiskRead,
         ..Candidate::new(
             KEY,

@@ -51,7 +51,9 @@ fn decisive(evidence: &[Evidence]) -> Vec<&Evidence> {
 fn said(line: &Evidence) -> String {
     if !line.surpasses() && line.begins() && line.most <= line.fail && line.felt == Some(false) {
         return format!(
-            "{} grew evenly through the limit ({} at the baseline, up to {} under loads that were served well, {} under the one that failed), and users were not worse in its seconds: it is not the cause",
+            "{} grew evenly through the limit ({} at the baseline, up to {} under loads that were \
+             served well, {} under the one that failed), and users were not worse in its seconds: \
+             it is not the cause",
             line.counter,
             line.show(line.baseline),
             line.show(line.most),
@@ -60,7 +62,8 @@ fn said(line: &Evidence) -> String {
     }
     if !line.surpasses() {
         return format!(
-            "{} was as much under a load that was served well ({}, {} under the one that failed): it is not the cause",
+            "{} was as much under a load that was served well ({}, {} under the one that failed): \
+             it is not the cause",
             line.counter,
             line.show(line.most),
             line.show(line.fail)
@@ -71,7 +74,8 @@ fn said(line: &Evidence) -> String {
         None => (line.pass, "under the load that passed"),
     };
     format!(
-        "{} does not grow with the load ({} {place}, {} under the one that failed): what does not change with the load is not the cause",
+        "{} does not grow with the load ({} {place}, {} under the one that failed): what does not \
+         change with the load is not the cause",
         line.counter,
         line.show(value),
         line.show(line.fail)

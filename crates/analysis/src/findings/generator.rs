@@ -37,24 +37,39 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     if !is_limited {
         let (cpu, lag) = (cpu.fail() * 100.0, lag.fail());
         return ruled_out(format!(
-            "The generator kept up: its busiest thread used {cpu:.0} % of a core, {lag:.0} ms late at worst"
+            "The generator kept up: its busiest thread used {cpu:.0} % of a core, {lag:.0} ms \
+             late at worst"
         ));
     }
     let failed = Reading::at_failure(failed as f64);
     Ok(Candidate {
         used: 1.0,
         refuses: true,
-        crossed_at_s: past_limit.first().or(context.windows.first_bad_s.as_ref()).map(|second| *second as f64),
+        crossed_at_s: past_limit
+            .first()
+            .or(context.windows.first_bad_s.as_ref())
+            .map(|second| *second as f64),
         evidence: vec![
             Evidence::ratio("busiest thread of the generator, of a core", cpu)
                 .limit(Limit::ThreadCpu.max()),
-            Evidence::milliseconds("lateness of the generator's loop (p99 of a second, the worst)", lag)
-                .limit(Limit::Lag.max()),
-            Evidence::count("packets and observations that the generator dropped, in a second", drops)
-                .limit(0.0),
-            Evidence::count("participants that failed for lack of the generator's own resources", failed),
+            Evidence::milliseconds(
+                "lateness of the generator's loop (p99 of a second, the worst)",
+                lag,
+            )
+            .limit(Limit::Lag.max()),
+            Evidence::count(
+                "packets and observations that the generator dropped, in a second",
+                drops,
+            )
+            .limit(0.0),
+            Evidence::count(
+                "participants that failed for lack of the generator's own resources",
+                failed,
+            ),
         ],
-        change: "Give the generator more cores or another machine, or use fewer users: the figures of this load say nothing about the server".into(),
+        change: "Give the generator more cores or another machine, or use fewer users: the \
+                 figures of this load say nothing about the server"
+            .into(),
         ..Candidate::new(KEY, "The generator was the limit, not the server", "generator")
     })
 }

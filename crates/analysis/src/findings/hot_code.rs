@@ -156,7 +156,9 @@ pub(super) fn copying(context: &Context<'_>) -> CheckResult {
     }
     Ok(Candidate {
         title: format!("{} of {} is spent on copying bytes", percent(share), busy.name),
-        change: "Avoid the copies: sendfile or splice for files, writev for headers, shared memory between processes, fewer relays".into(),
+        change: "Avoid the copies: sendfile or splice for files, writev for headers, shared \
+                 memory between processes, fewer relays"
+            .into(),
         ..candidate(context, &busy, "copy_dominated", "copying", share, COPY_MIN)
     })
 }
@@ -206,7 +208,9 @@ pub(super) fn crypto(context: &Context<'_>) -> CheckResult {
     }
     Ok(Candidate {
         title: format!("{} of {} is spent on encryption", percent(share), busy.name),
-        change: "Use AES-GCM with the CPU's instructions (AES-NI) instead of AES-CM with HMAC-SHA1, a build of libsrtp with OpenSSL, or send fewer bits".into(),
+        change: "Use AES-GCM with the CPU's instructions (AES-NI) instead of AES-CM with \
+                 HMAC-SHA1, a build of libsrtp with OpenSSL, or send fewer bits"
+            .into(),
         ..candidate(context, &busy, "crypto", "encryption", share, CRYPTO_MIN)
     })
 }
@@ -220,7 +224,9 @@ pub(super) fn system_calls(context: &Context<'_>) -> CheckResult {
     }
     Ok(Candidate {
         title: format!("{} of {} is spent in the kernel's network path", percent(share), busy.name),
-        change: "Make fewer, larger calls: UDP_SEGMENT (GSO) or sendmmsg for packets, larger writes for streams, larger packets".into(),
+        change: "Make fewer, larger calls: UDP_SEGMENT (GSO) or sendmmsg for packets, larger \
+                 writes for streams, larger packets"
+            .into(),
         ..candidate(context, &busy, "system_calls", "sending and receiving", share, SEND_MIN)
     })
 }

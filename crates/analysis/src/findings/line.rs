@@ -151,7 +151,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: crossed,
         series: vec![line.series.series.id],
         evidence: line.evidence(crossed),
-        change: "Use a faster line or a wider shaper (tc, the provider's plan), fewer bits for each user (bitrate, codec, layers), or a second server".into(),
+        change: "Use a faster line or a wider shaper (tc, the provider's plan), fewer bits for \
+                 each user (bitrate, codec, layers), or a second server"
+            .into(),
         eases: |demand, _| matches!(demand.resource, Resource::NicSent),
         ..Candidate::new(KEY, line.title(), format!("interface {}", line.interface))
     })

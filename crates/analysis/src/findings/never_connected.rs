@@ -80,7 +80,8 @@ fn waited(context: &Context<'_>, all: &[&ParticipantRow]) -> Candidate {
         ..candidate(
             context,
             format!(
-                "No participant was connected when the run ended: {} waited, none got beyond {got_to}",
+                "No participant was connected when the run ended: {} waited, none got beyond \
+                 {got_to}",
                 all.len()
             ),
         )
@@ -92,10 +93,12 @@ fn waited(context: &Context<'_>, all: &[&ParticipantRow]) -> Candidate {
 fn waited_for(furthest: Option<Phase>) -> &'static str {
     match furthest {
         Some(Phase::Connected | Phase::Secured | Phase::PageLoaded) => {
-            "The server accepts connections and does not answer: check its log, a backend behind it, and that the URL names its protocol"
+            "The server accepts connections and does not answer: check its log, a backend behind \
+             it, and that the URL names its protocol"
         }
         Some(Phase::Described) => {
-            "The server answered the first requests and not what followed: check its log, and a backend behind it"
+            "The server answered the first requests and not what followed: check its log, and a \
+             backend behind it"
         }
         Some(Phase::IceConnected) => change(&FailureReason::Dtls),
         Some(
@@ -107,10 +110,14 @@ fn waited_for(furthest: Option<Phase>) -> &'static str {
             | Phase::PlaybackStarted
             | Phase::Joined,
         ) => {
-            "The server answered the setup, and neither the start of the media nor media came: check its log and the source behind it; for media over UDP also a firewall that drops it, and the addresses that the server offers (its candidates, its public address, its port range)"
+            "The server answered the setup, and neither the start of the media nor media came: \
+             check its log and the source behind it; for media over UDP also a firewall that drops \
+             it, and the addresses that the server offers (its candidates, its public address, its \
+             port range)"
         }
         Some(Phase::Started | Phase::Resolved) | None => {
-            "Check for a firewall that drops silently, a wrong address, or a server that accepts and does not answer"
+            "Check for a firewall that drops silently, a wrong address, or a server that accepts \
+             and does not answer"
         }
     }
 }
@@ -165,7 +172,8 @@ pub(super) fn what(reason: &FailureReason) -> &'static str {
         FailureReason::NoSuchRoom => "the room does not exist",
         FailureReason::RoomFull => "the room is full",
         FailureReason::Unauthorized => {
-            "the server does not authorise them (key, PIN, token or membership), or does not prove that it knows the password"
+            "the server does not authorise them (key, PIN, token or membership), or does not prove \
+             that it knows the password"
         }
         FailureReason::Kicked => "they were kicked from the room",
         FailureReason::RoomEnded => "the room was destroyed",
@@ -193,16 +201,22 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
             return "Check the key, PIN or token in the target against what the server expects";
         }
         Some(RefusalKind::Forbidden) => {
-            return "Check the key, PIN or token in the target against what the server expects, and its configuration and licence for a maximum of users, or a firewall that blocks this address";
+            return "Check the key, PIN or token in the target against what the server expects, \
+                    and its configuration and licence for a maximum of users, or a firewall that \
+                    blocks this address";
         }
         Some(RefusalKind::Missing) => {
-            return "Check the path or room in the target: does it exist, and does anybody publish there?";
+            return "Check the path or room in the target: does it exist, and does anybody \
+                    publish there?";
         }
         Some(RefusalKind::Full) => {
-            return "The server is full before the first user: check for a maximum in its configuration or licence, or a backend that is down";
+            return "The server is full before the first user: check for a maximum in its \
+                    configuration or licence, or a backend that is down";
         }
         Some(RefusalKind::RatePerAddress) => {
-            return "The server limits the rate of requests per address (HTTP 429): wait as long as it says, raise that limit for the generator's address, or give the crowd more addresses (--source-ip)";
+            return "The server limits the rate of requests per address (HTTP 429): wait as long \
+                    as it says, raise that limit for the generator's address, or give the crowd \
+                    more addresses (--source-ip)";
         }
         Some(RefusalKind::Unsupported | RefusalKind::Other) | None => {}
     }
@@ -211,25 +225,31 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
             "Check the host name in the target's URL, and the resolver of this host"
         }
         FailureReason::Tcp => {
-            "Is the server running, and does it listen at this address and port (ss -ltn)? A firewall in between, or the wrong URL"
+            "Is the server running, and does it listen at this address and port (ss -ltn)? A \
+             firewall in between, or the wrong URL"
         }
         FailureReason::Quic => {
-            "Does the server speak HTTP/3, and does it listen on UDP at this address and port (ss -lun)? A firewall in between may drop UDP"
+            "Does the server speak HTTP/3, and does it listen on UDP at this address and port (ss \
+             -lun)? A firewall in between may drop UDP"
         }
         FailureReason::Tls => {
-            "Check the server's certificate (--tls-ca makes throng trust a private issuer) and its name, and http against https; the failure has the details"
+            "Check the server's certificate (--tls-ca makes throng trust a private issuer) and its \
+             name, and http against https; the failure has the details"
         }
         FailureReason::RtspStatus(454 | 461) => {
-            "Check the server's log; for 461 try the other transport: target.rtsp_transport = \"tcp\" or \"udp\""
+            "Check the server's log; for 461 try the other transport: target.rtsp_transport = \
+             \"tcp\" or \"udp\""
         }
         FailureReason::HttpStatus(_) | FailureReason::RtspStatus(_) => {
             "Check the server's log for these requests, and the path and the method in the target"
         }
         FailureReason::Ice => {
-            "Check UDP between here and the addresses that the server offers: its public address in the configuration, its port range, a firewall; or use TURN"
+            "Check UDP between here and the addresses that the server offers: its public address \
+             in the configuration, its port range, a firewall; or use TURN"
         }
         FailureReason::Dtls => {
-            "Check UDP packets of 1,200 bytes between both hosts, the server's certificate, and its log"
+            "Check UDP packets of 1,200 bytes between both hosts, the server's certificate, and \
+             its log"
         }
         FailureReason::CodecRefused => {
             "Compare the codecs of the crowd (video, audio) with those that the server accepts"
@@ -238,14 +258,16 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
             "Have the server offer the media in another form; the failure says what it offers now"
         }
         FailureReason::Cors => {
-            "Check the server's Access-Control-Allow-Origin and -Headers against player.page; the failure has the details"
+            "Check the server's Access-Control-Allow-Origin and -Headers against player.page; the \
+             failure has the details"
         }
         FailureReason::MixedContent => {
             "Have the server name its media by https (rtsps) too; the failure has the URL"
         }
         FailureReason::NotAllowed => "The target has to give consent (docs/consent.md)",
         FailureReason::SignallingTimeout => {
-            "Is the right server at this address? It accepts and does not answer: check its log, and a backend behind it"
+            "Is the right server at this address? It accepts and does not answer: check its log, \
+             and a backend behind it"
         }
         _ => "Check the server's log for these participants",
     }

@@ -50,7 +50,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         ..Candidate::new(
             KEY,
             format!(
-                "No participant was served for a whole second: {connected} connected and {playing} received media at any time; {reason_text}"
+                "No participant was served for a whole second: {connected} connected and \
+                 {playing} received media at any time; {reason_text}"
             ),
             "service of the server",
         )

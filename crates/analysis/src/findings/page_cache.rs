@@ -29,7 +29,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let own = context.sum(&metric::PROCESS_READ_BYTES);
     if own.fail.is_some_and(|own| own < READ_BYTES_MIN) {
         return ruled_out(format!(
-            "Page cache: {:.0} pages a second had to be read again, but the server reads nothing from disks",
+            "Page cache: {:.0} pages a second had to be read again, but the server reads nothing \
+             from disks",
             refaults.fail()
         ));
     }
@@ -48,7 +49,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             Evidence::bytes_per_second("process.read_bytes", own),
             Evidence::bytes("host.memory.available", available),
         ],
-        change: "More memory for the page cache (or a larger limit of the control group), fewer or smaller files at once, or a faster disk".into(),
+        change: "More memory for the page cache (or a larger limit of the control group), fewer \
+                 or smaller files at once, or a faster disk"
+            .into(),
         eases: |demand, _| demand.resource == Resource::DiskRead,
         ..Candidate::new(KEY, "The page cache is too small for what is being served", "page cache")
     })

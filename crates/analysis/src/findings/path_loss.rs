@@ -53,7 +53,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let other_traffic = gap.pass.or(gap.base).filter(|_| has_baseline).unwrap_or(0.0);
     if other_traffic > OTHER_TRAFFIC_MAX {
         return ruled_out(format!(
-            "Loss on the path: not known, because {interface} sends more to others than to the users ({} of its traffic)",
+            "Loss on the path: not known, because {interface} sends more to others than to the \
+             users ({} of its traffic)",
             percent(other_traffic)
         ));
     }
@@ -65,7 +66,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let is_accounted = loss.begins() && accounts_for(gap, loss);
     if !is_accounted && grown(gap) < GAP_OF_LOSS_MIN * grown(loss) {
         return ruled_out(format!(
-            "Loss on the path: no; users miss {} of the packets, but the part of {interface}'s traffic that no user receives went from {} to {}: they were not sent",
+            "Loss on the path: no; users miss {} of the packets, but the part of {interface}'s \
+             traffic that no user receives went from {} to {}: they were not sent",
             percent(loss.fail()),
             percent(gap.pass.or(gap.base).unwrap_or(0.0)),
             percent(gap.fail())
@@ -85,14 +87,24 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: crossed,
         series: vec![line.series.id],
         evidence: vec![
-            Evidence::ratio("packets missing at first, of those expected", loss).crossed(crossed).of_errors(),
-            Evidence::ratio(format!("sent by {interface} and received by no user, of what it sent"), gap),
+            Evidence::ratio("packets missing at first, of those expected", loss)
+                .crossed(crossed)
+                .of_errors(),
+            Evidence::ratio(
+                format!("sent by {interface} and received by no user, of what it sent"),
+                gap,
+            ),
             Evidence::ratio("packets lost for good, of those expected", context.users.loss_ratio),
-            Evidence::bytes_per_second(format!("sent by {interface}, without the generator's packets"), sent),
+            Evidence::bytes_per_second(
+                format!("sent by {interface}, without the generator's packets"),
+                sent,
+            ),
             Evidence::bytes_per_second("received by all users", context.users.received),
             Evidence::per_second("packets dropped by the server's host", own_drops).limit(0.0),
         ],
-        change: "Check the path between server and users: switch and router counters, a shaper or firewall, the provider's limit; then the receiving host's network card".into(),
+        change: "Check the path between server and users: switch and router counters, a shaper or \
+                 firewall, the provider's limit; then the receiving host's network card"
+            .into(),
         ..Candidate::new(KEY, "Packets leave the server and are lost on the path", "network path")
     })
 }

@@ -39,11 +39,18 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: crossed,
         series: context.ids(&metric::TCP_EPHEMERAL_PORTS),
         evidence: vec![
-            Evidence::count("tcp.ephemeral_ports toward one peer, the most", reading).limit(limit).crossed(crossed).decides(),
-            Evidence::count("log lines \"cannot assign requested address\"", refused).of_events().decides(),
+            Evidence::count("tcp.ephemeral_ports toward one peer, the most", reading)
+                .limit(limit)
+                .crossed(crossed)
+                .decides(),
+            Evidence::count("log lines \"cannot assign requested address\"", refused)
+                .of_events()
+                .decides(),
             Evidence::count("tcp.time_wait", waiting),
         ],
-        change: "Keep connections to the peer open (keepalive), a wider net.ipv4.ip_local_port_range, net.ipv4.tcp_tw_reuse, or more addresses".into(),
+        change: "Keep connections to the peer open (keepalive), a wider \
+                 net.ipv4.ip_local_port_range, net.ipv4.tcp_tw_reuse, or more addresses"
+            .into(),
         eases: |demand, _| demand.resource == Resource::Ports,
         ..Candidate::new(KEY, "No local port is left for connections to one peer", "local ports")
     })

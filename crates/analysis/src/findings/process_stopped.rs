@@ -65,8 +65,9 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             Evidence::ratio("process.cpu", context.sum(&metric::PROCESS_CPU)),
         ],
         change: format!(
-            "Find out what stopped it around second {at:.0}: a debugger, kill -STOP, job control of a shell, a snapshot or backup that \
-             stops what it copies. It says nothing about the capacity of the server"
+            "Find out what stopped it around second {at:.0}: a debugger, kill -STOP, job control \
+             of a shell, a snapshot or backup that stops what it copies. It says nothing about \
+             the capacity of the server"
         ),
         ends_service: true,
         ..Candidate::new(

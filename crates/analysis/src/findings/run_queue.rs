@@ -67,7 +67,8 @@ fn why(context: &Context<'_>, thread: &Thread<'_>, allowed: Option<f64>) -> (Str
         return (": it runs at lowered priority".into(), change);
     }
     let change = if is_known {
-        "Find out what holds the CPU on which it waits: a thread of real-time priority, interrupts, or isolated CPUs (isolcpus), onto which the kernel moves nothing"
+        "Find out what holds the CPU on which it waits: a thread of real-time priority, \
+         interrupts, or isolated CPUs (isolcpus), onto which the kernel moves nothing"
     } else {
         "Check on which CPUs the thread may run: taskset -p, cpuset.cpus, CPUAffinity=, isolcpus"
     };

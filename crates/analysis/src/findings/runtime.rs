@@ -79,11 +79,13 @@ impl Bound<'_, '_> {
                 format!("{process} is limited to {cores}: {} is {set}", variable(runtime))
             }
             (Some(runtime), None) => format!(
-                "{process} uses no more than one core: {} has {threads} threads, and one works at a time",
+                "{process} uses no more than one core: {} has {threads} threads, and one works at \
+                 a time",
                 runtime.title()
             ),
             (None, _) => format!(
-                "The {threads} threads {} of {process} use no more than one core together: one works at a time",
+                "The {threads} threads {} of {process} use no more than one core together: one \
+                 works at a time",
                 self.group
             ),
         }
@@ -93,10 +95,14 @@ impl Bound<'_, '_> {
         match (self.runtime, self.set_to) {
             (Some(runtime), Some(_)) => runtime.change().to_owned(),
             (Some(runtime), None) => format!(
-                "{}; if it has several, all work comes from one task or needs one lock: divide that",
+                "{}; if it has several, all work comes from one task or needs one lock: divide \
+                 that",
                 runtime.change()
             ),
-            (None, _) => "Let more of them work at once: raise the setting for their number, or change what distributes the work (a lock, or a queue that one of them empties at a time)".to_owned(),
+            (None, _) => "Let more of them work at once: raise the setting for their number, or \
+                          change what distributes the work (a lock, or a queue that one of them \
+                          empties at a time)"
+                .to_owned(),
         }
     }
 }

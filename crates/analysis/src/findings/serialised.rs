@@ -123,7 +123,8 @@ pub(super) fn gil(context: &Context<'_>) -> CheckResult {
         turns.threads.len(),
         turns.process
     );
-    let change = "Use several processes (multiprocessing, more workers of the application server), or a free-threaded Python (3.13t and later)";
+    let change = "Use several processes (multiprocessing, more workers of the application \
+                  server), or a free-threaded Python (3.13t and later)";
     Ok(candidate(context, &turns, "gil", title, change.into()))
 }
 
@@ -150,7 +151,8 @@ pub(super) fn locks(context: &Context<'_>) -> CheckResult {
 
 const LOCK_KEY: &str = "lock_contention";
 const LOCK_TITLE: &str = "The server's threads wait for each other: lock contention";
-const LOCK_CHANGE: &str = "Split the lock, shorten its critical section, or give each thread its own (more processes, more rooms); more threads make it worse";
+const LOCK_CHANGE: &str = "Split the lock, shorten its critical section, or give each thread its \
+                           own (more processes, more rooms); more threads make it worse";
 
 /// The share of profile samples in locks.
 struct LockSamples(Reading);

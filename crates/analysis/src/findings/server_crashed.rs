@@ -26,7 +26,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             }
             0 => ruled_out("No watched process ended"),
             others => ruled_out(format!(
-                "No process of the server ended; {others} that came after the baseline, or come and go as jobs do, did"
+                "No process of the server ended; {others} that came after the baseline, or come \
+                 and go as jobs do, did"
             )),
         };
     };
@@ -85,7 +86,8 @@ fn advice(end: &ProcessEnd, at_s: f64) -> String {
     };
     if let Some(Culprit::ResourceLimit { name }) = &end.by {
         return format!(
-            "Raise {name} of the server (ulimit, or LimitCPU=, LimitFSIZE= of its unit), or find out why it reached it at second {at_s:.0}"
+            "Raise {name} of the server (ulimit, or LimitCPU=, LimitFSIZE= of its unit), or find \
+             out why it reached it at second {at_s:.0}"
         );
     }
     if let Some(Culprit::Service { unit, result }) = &end.by {
@@ -93,19 +95,24 @@ fn advice(end: &ProcessEnd, at_s: f64) -> String {
     }
     match end.how {
         HowEnded::Signal { .. } if end.how.is_asked() => format!(
-            "Find out who asked it to end at second {at_s:.0}: a person, systemd, a supervisor or its health check; it says nothing about the capacity of the server{said}"
+            "Find out who asked it to end at second {at_s:.0}: a person, systemd, a supervisor or \
+             its health check; it says nothing about the capacity of the server{said}"
         ),
         HowEnded::Signal { .. } if end.how.is_kill() => format!(
-            "Find out who killed it at second {at_s:.0}: a person, a supervisor or its health check, or the kernel for lack of memory (journalctl -k){said}"
+            "Find out who killed it at second {at_s:.0}: a person, a supervisor or its health \
+             check, or the kernel for lack of memory (journalctl -k){said}"
         ),
         HowEnded::Exit { .. } if end.how.is_orderly() => format!(
-            "Find out why it ended at second {at_s:.0}: it ended by itself or was asked to (a stop, a deploy), which says nothing about the capacity of the server{said}"
+            "Find out why it ended at second {at_s:.0}: it ended by itself or was asked to (a \
+             stop, a deploy), which says nothing about the capacity of the server{said}"
         ),
         HowEnded::Unknown => format!(
-            "How it ended is not known: look at its log and journalctl at second {at_s:.0}; it may have been a stop, a restart or a crash{said}"
+            "How it ended is not known: look at its log and journalctl at second {at_s:.0}; it \
+             may have been a stop, a restart or a crash{said}"
         ),
         HowEnded::Exit { .. } | HowEnded::Signal { .. } | HowEnded::Replaced => format!(
-            "Look at the server's log and core dump at second {at_s:.0}; a crash under load is a bug to report, not a limit to raise{said}"
+            "Look at the server's log and core dump at second {at_s:.0}; a crash under load is a \
+             bug to report, not a limit to raise{said}"
         ),
     }
 }
@@ -114,13 +121,19 @@ fn advice(end: &ProcessEnd, at_s: f64) -> String {
 fn of_service(unit: &str, result: ServiceResult, at_s: f64) -> String {
     match result {
         ServiceResult::OutOfMemory => format!(
-            "The kernel killed a process of {unit} for lack of memory at second {at_s:.0}, and systemd ended the service with it (OOMPolicy=): give it more memory (MemoryMax= of the unit, or the host's), or use less for each user"
+            "The kernel killed a process of {unit} for lack of memory at second {at_s:.0}, and \
+             systemd ended the service with it (OOMPolicy=): give it more memory (MemoryMax= of \
+             the unit, or the host's), or use less for each user"
         ),
         ServiceResult::Watchdog => format!(
-            "{unit} did not report to systemd within WatchdogSec= at second {at_s:.0}: find out what it waited for (its log, a profile, a core dump); a longer WatchdogSec= only hides it"
+            "{unit} did not report to systemd within WatchdogSec= at second {at_s:.0}: find out \
+             what it waited for (its log, a profile, a core dump); a longer WatchdogSec= only \
+             hides it"
         ),
         ServiceResult::Timeout => format!(
-            "systemd ended {unit} at second {at_s:.0} at a time limit of the unit (TimeoutStartSec=, TimeoutStopSec=, RuntimeMaxSec=), which says nothing about the capacity of the server"
+            "systemd ended {unit} at second {at_s:.0} at a time limit of the unit \
+             (TimeoutStartSec=, TimeoutStopSec=, RuntimeMaxSec=), which says nothing about the \
+             capacity of the server"
         ),
     }
 }

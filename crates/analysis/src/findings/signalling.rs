@@ -86,23 +86,34 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: context.first_bad_s(),
         evidence: vec![
             Evidence::milliseconds(
-                "time until offer and answer are exchanged, p95 (baseline: joins with none waiting)",
+                "time until offer and answer are exchanged, p95 (baseline: joins with none \
+                 waiting)",
                 times,
             )
             .decides(),
             Evidence::count("joins that waited for an answer at once, the most", waiting),
             Evidence::ratio(
-                format!("r² of the time of {} joins over the number of joins before them", shown.len()),
+                format!(
+                    "r² of the time of {} joins over the number of joins before them",
+                    shown.len()
+                ),
                 Reading::at_failure(law.explained),
             ),
-            Evidence::ratio("process.cpu of the server, of all cores", context.own_share()).limit(1.0),
+            Evidence::ratio("process.cpu of the server, of all cores", context.own_share())
+                .limit(1.0),
         ],
         change: format!(
-            "Find what the server does for a join while the next one waits ({}): a lock, a call to another service, a single thread for signalling; until it is fixed, keep the join rate below {:.1} a second",
+            "Find what the server does for a join while the next one waits ({}): a lock, a call \
+             to another service, a single thread for signalling; until it is fixed, keep the join \
+             rate below {:.1} a second",
             duration_ms(law.each_ms),
             1e3 / law.each_ms
         ),
-        at_most: if context.users.not_served.fail() >= NOT_SERVED_MIN { 100.0 } else { CAP_COMPANY },
+        at_most: if context.users.not_served.fail() >= NOT_SERVED_MIN {
+            100.0
+        } else {
+            CAP_COMPANY
+        },
         ..Candidate::new(
             KEY,
             format!("Signalling is serialised: joins are answered {}", law.how()),

@@ -39,12 +39,24 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         crossed_at_s: crossed,
         series: vec![series.series.id],
         evidence: vec![
-            Evidence::ratio(format!("core.softirq of CPU {cpu}"), share).limit(1.0).crossed(crossed).decides_if(!refuses || is_full),
-            Evidence::per_second("softnet.dropped", dropped).limit(0.0).decides_if(refuses && !is_full),
+            Evidence::ratio(format!("core.softirq of CPU {cpu}"), share)
+                .limit(1.0)
+                .crossed(crossed)
+                .decides_if(!refuses || is_full),
+            Evidence::per_second("softnet.dropped", dropped)
+                .limit(0.0)
+                .decides_if(refuses && !is_full),
             Evidence::per_second("softnet.time_squeeze", squeezed),
         ],
-        change: "Spread packets over CPUs: more queues of the card (ethtool -L) with their interrupts on different CPUs, or RPS (rps_cpus); net.core.netdev_max_backlog for bursts".into(),
+        change: "Spread packets over CPUs: more queues of the card (ethtool -L) with their \
+                 interrupts on different CPUs, or RPS (rps_cpus); net.core.netdev_max_backlog for \
+                 bursts"
+            .into(),
         eases: |demand, _| demand.resource == Resource::SoftirqCore,
-        ..Candidate::new(KEY, format!("CPU {cpu} handles the soft interrupts of all packets and is saturated"), format!("soft interrupts of CPU {cpu}"))
+        ..Candidate::new(
+            KEY,
+            format!("CPU {cpu} handles the soft interrupts of all packets and is saturated"),
+            format!("soft interrupts of CPU {cpu}"),
+        )
     })
 }

@@ -51,24 +51,29 @@ impl Silence {
             let who = count(u64::from(*viewers), "chatters");
             let within = (*within_s).max(1);
             return format!(
-                "{who} dropped out of the room within {within} s, for {seconds} s, and stayed connected: the chat server or the path"
+                "{who} dropped out of the room within {within} s, for {seconds} s, and stayed \
+                 connected: the chat server or the path"
             );
         }
         match (is_proven, viewers) {
             (true, 1) => format!(
-                "The source stopped: the only viewer received nothing from second {second} on, for {seconds} s, and stayed connected"
+                "The source stopped: the only viewer received nothing from second {second} on, \
+                 for {seconds} s, and stayed connected"
             ),
             (true, _) => format!(
-                "The source stopped: all {viewers} viewers received nothing from second {second} on, for {seconds} s, and stayed connected"
+                "The source stopped: all {viewers} viewers received nothing from second {second} \
+                 on, for {seconds} s, and stayed connected"
             ),
             (false, 1) => format!(
                 "The only user lost its media for {seconds} s: the source, the server or the path"
             ),
             (false, _) if *within_s <= 1 => format!(
-                "{viewers} users lost their media in one second, for {seconds} s: the source, the server or the path"
+                "{viewers} users lost their media in one second, for {seconds} s: the source, the \
+                 server or the path"
             ),
             (false, _) => format!(
-                "{viewers} users lost their media within {within_s} s, for {seconds} s: the source, the server or the path"
+                "{viewers} users lost their media within {within_s} s, for {seconds} s: the \
+                 source, the server or the path"
             ),
         }
     }
@@ -106,11 +111,14 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
         ],
         change: if silence.is_chat {
             format!(
-                "Look at the chat server's log around second {at}: a restart, a room that was destroyed, a moderator. It says nothing about the capacity of the server"
+                "Look at the chat server's log around second {at}: a restart, a room that was \
+                 destroyed, a moderator. It says nothing about the capacity of the server"
             )
         } else {
             format!(
-                "Look at what feeds the server around second {at}: the encoder or publisher, its connection, the server's log of the ingest. It says nothing about the capacity of the server"
+                "Look at what feeds the server around second {at}: the encoder or publisher, its \
+                 connection, the server's log of the ingest. It says nothing about the capacity \
+                 of the server"
             )
         },
         at_most: if is_proven { 100.0 } else { CAP_UNPROVEN },

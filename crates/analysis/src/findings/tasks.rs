@@ -47,7 +47,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             Evidence::count(CONNECTED, context.users.connected),
         ],
         change: format!(
-            "Raise the limit of threads and processes of the server's control group{beyond}: TasksMax= of its unit, --pids-limit of its container, pids.max"
+            "Raise the limit of threads and processes of the server's control group{beyond}: \
+             TasksMax= of its unit, --pids-limit of its container, pids.max"
         ),
         ..Candidate::new(
             KEY,

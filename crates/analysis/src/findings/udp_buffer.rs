@@ -123,7 +123,8 @@ fn change(context: &Context<'_>, fullest: &Fullest<'_>) -> String {
     let rmem = context.host.info.and_then(|info| info.facts.get("net.core.rmem_max"));
     let rmem = rmem.map_or_else(String::new, |max| format!(" (it is {max})"));
     format!(
-        "Use a larger receive buffer{larger}: net.core.rmem_max{rmem} and the server's SO_RCVBUF; more readers (SO_REUSEPORT) if it is full all the time"
+        "Use a larger receive buffer{larger}: net.core.rmem_max{rmem} and the server's SO_RCVBUF; \
+         more readers (SO_REUSEPORT) if it is full all the time"
     )
 }
 

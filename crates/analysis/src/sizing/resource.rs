@@ -187,8 +187,8 @@ fn cpu<'a>(
     }
     if shares_host_with_crowd {
         notes.push(
-            "The generator ran on the server's host: the CPU is that of the watched processes, without the kernel's work in \
-             interrupts"
+            "The generator ran on the server's host: the CPU is that of the watched processes, \
+             without the kernel's work in interrupts"
                 .into(),
         );
     }

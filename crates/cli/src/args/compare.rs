@@ -9,7 +9,8 @@ use super::parsers::share;
 /// The exit codes of `throng compare`, for its help.
 pub(crate) const COMPARE_EXITS: &str = "\
 Exit codes:
-    0  nothing is worse, and what was asked (the capacity or the service, and the objectives that a new run misses) is
+    0  nothing is worse, and what was asked (the capacity or the service, and the objectives that \
+                                        a new run misses) is
        better or the same
     1  something is worse
     2  usage error

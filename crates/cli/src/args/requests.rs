@@ -7,7 +7,8 @@ use clap::Args;
 /// The exit codes of `throng requests`, for its help.
 const EXITS: &str = "\
 Exit codes:
-    0  the requests are printed; with a log: it has the same, but for requests that players gave up or cut off
+    0  the requests are printed; with a log: it has the same, but for requests that players gave \
+                     up or cut off
     1  the log has other requests
     2  usage error
     4  there is nothing to compare";

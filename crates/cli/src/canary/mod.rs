@@ -48,8 +48,8 @@ pub(crate) fn program(plan: &Plan) -> Result<Option<PathBuf>, CliError> {
     };
     program.map(Some).ok_or_else(|| {
         CliError::usage(format!(
-            "{problem}; install one (Debian, Ubuntu: `apt-get install chromium`), name yours with browser = \"/path\", or \
-             remove [canary]"
+            "{problem}; install one (Debian, Ubuntu: `apt-get install chromium`), name yours with \
+             browser = \"/path\", or remove [canary]"
         ))
     })
 }

@@ -168,11 +168,10 @@ fn report(command: &args::Calibrate, reached: &RampResult) -> String {
     let at_limit = THREAD_CPU_RATIO_MAX * 1e3 / cpu_ms.max(1e-3);
     let at_least = if reached.is_generator { "" } else { "at least " };
     format!(
-        "This machine as a generator, {} card ({} a viewer):\n\
-         \x20 plays     {at_least}{} viewers ({} in all)\n\
-         \x20 ended     {}\n\
-         \x20 costs     {cpu_ms:.2} ms of CPU per viewer-second, {} per viewer\n\
-         \x20 predicts  about {at_limit:.0} viewers for each core that it has to itself, at {:.0} % of the core (an extrapolation)\n",
+        "This machine as a generator, {} card ({} a viewer):\n\x20 plays     {at_least}{} viewers \
+         ({} in all)\n\x20 ended     {}\n\x20 costs     {cpu_ms:.2} ms of CPU per viewer-second, \
+         {} per viewer\n\x20 predicts  about {at_limit:.0} viewers for each core that it has to \
+         itself, at {:.0} % of the core (an extrapolation)\n",
         command.card,
         bit_rate(reached.received_bps / viewers),
         reached.viewers,

@@ -41,9 +41,9 @@ pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {
         .as_ref()
         .map_or("the text above".to_owned(), |path| path.display().to_string());
     say_lines(&format!(
-        "the owner publishes {what}\n  as http(s)://{target}{WELL_KNOWN_PATH}, or at ports 443 or 80 of {host},\n  at each \
-         address that {host} points to; {file} is the secret: keep it, and never publish it.\n  \
-         The test then runs with --consent-secret file:{file}"
+        "the owner publishes {what}\n  as http(s)://{target}{WELL_KNOWN_PATH}, or at ports 443 or \
+         80 of {host},\n  at each address that {host} points to; {file} is the secret: keep it, \
+         and never publish it.\n  The test then runs with --consent-secret file:{file}"
     ));
     Ok(Exit::Met)
 }

@@ -114,8 +114,8 @@ fn head(what: &str, version: &str, conditions: &Conditions) -> String {
     let decoder = conditions.program.decoder.as_deref().unwrap_or("its own choice");
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     format!(
-        "{what}; {cores} cores, {version}, decoder: {decoder}; {:.1} s each, late after {:.0} ms\n\n\
-         {:>8}  {:>8}  {:>9}  {:>10}  {:>7}  {:>7}  {:>9}  {:>9}  {}\n",
+        "{what}; {cores} cores, {version}, decoder: {decoder}; {:.1} s each, late after {:.0} \
+         ms\n\n{:>8}  {:>8}  {:>9}  {:>10}  {:>7}  {:>7}  {:>9}  {:>9}  {}\n",
         conditions.duration.as_secs_f64(),
         conditions.late_after.as_secs_f64() * 1e3,
         "streams",

@@ -73,7 +73,8 @@ fn nothing_of(host: Option<&str>, report: &RequestReport) -> String {
         Some(host) if !hosts.is_empty() => {
             format!("--host {host}: the run has requests to {} only", hosts.join(", "))
         }
-        _ => "no player of the run has made a request: only viewers of files, HLS and DASH are counted"
+        _ => "no player of the run has made a request: only viewers of files, HLS and DASH are \
+              counted"
             .to_owned(),
     }
 }

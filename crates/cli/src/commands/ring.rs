@@ -70,8 +70,8 @@ fn as_text(path: &str, stats: &LaneStats) -> String {
         stats.bytes_in_flight / 1024
     );
     text += &format!(
-        "  consumer    pid {}, attached {} times; {} frames, {} MB delivered; slept {} times, woke producers {} times; \
-         {} claims of dead producers put aside\n",
+        "  consumer    pid {}, attached {} times; {} frames, {} MB delivered; slept {} times, \
+         woke producers {} times; {} claims of dead producers put aside\n",
         stats.consumer_pid,
         stats.consumer_epoch,
         stats.delivered_frames,
@@ -91,7 +91,8 @@ fn producer_as_text(producer: &ProducerStats) -> String {
         .collect();
     let drops = if drops.is_empty() { "none".to_owned() } else { drops.join(", ") };
     format!(
-        "  producer {:<2} pid {}{}; {} frames, {} MB; aborted {}; dropped {drops}; slept {} times, woke the consumer {} times\n",
+        "  producer {:<2} pid {}{}; {} frames, {} MB; aborted {}; dropped {drops}; slept {} \
+         times, woke the consumer {} times\n",
         producer.row,
         producer.pid,
         if producer.session == 0 { " (left)" } else { "" },

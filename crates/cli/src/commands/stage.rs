@@ -20,7 +20,8 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
     let watch = stage.whep_url();
     let (publish, player) = (stage.whip_url(), stage.player_url());
     print(&format!(
-        "throng stage is playing\n  watch     {watch}\n  publish   {publish}\n  player    {player}\n  fill it   throng view {} -n 50\n",
+        "throng stage is playing\n  watch     {watch}\n  publish   {publish}\n  player    \
+         {player}\n  fill it   throng view {} -n 50\n",
         shell::word(format!("whep+{watch}"))
     ));
     if !media_ip.is_loopback() {
@@ -28,7 +29,8 @@ pub(crate) fn stage(command: &args::Stage) -> Result<Exit, CliError> {
     }
     if listens_anywhere {
         print(&format!(
-            "  media     only on {media_ip}, independent of the HTTP address; --media-ip sets another\n"
+            "  media     only on {media_ip}, independent of the HTTP address; --media-ip sets \
+             another\n"
         ));
     }
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;

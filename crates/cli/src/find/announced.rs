@@ -25,7 +25,8 @@ impl Announced {
         let longest = self.longest.filter(|longest| now >= *longest)?;
         self.longest = None;
         Some(format!(
-            "this takes longer than the {} announced, as loads have to be held again; it stops after {} at the latest",
+            "this takes longer than the {} announced, as loads have to be held again; it stops \
+             after {} at the latest",
             written(longest.as_secs_f64()),
             written(self.deadline.as_secs_f64())
         ))
@@ -51,7 +52,8 @@ pub(super) fn takes(
             format!(", more than the budget of {}", write_duration(budget))
         });
     format!(
-        "this takes about {typical}{over} ({shortest} to {longest}, by where the limit lies), longer where loads have to be held again; {ended}"
+        "this takes about {typical}{over} ({shortest} to {longest}, by where the limit lies), \
+         longer where loads have to be held again; {ended}"
     )
 }
 

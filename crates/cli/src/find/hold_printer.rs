@@ -46,8 +46,8 @@ impl HoldPrinter {
     pub(super) fn unloaded(&self, unloaded: &Unloaded) {
         if !self.is_quiet {
             say(&format!(
-                "at the smallest crowd already: {unloaded}, from the path, the source or the server \
-                 itself; the search begins anew, and judges by what is beyond"
+                "at the smallest crowd already: {unloaded}, from the path, the source or the \
+                 server itself; the search begins anew, and judges by what is beyond"
             ));
         }
     }
@@ -75,7 +75,8 @@ fn line(row: &HoldRow, broken: &[Reason], passing: Option<u32>) -> String {
         .map_or_else(String::new, |users| format!("; {users} served well so far"));
     let load = row.value.clone().unwrap_or_else(|| format!("{:>5} users", row.users));
     format!(
-        "{:>6.0} s  {:<8} {load}  {verdict:<7} {bad} of {} s bad, {:.2} % of user-seconds{broken}{why}{best}",
+        "{:>6.0} s  {:<8} {load}  {verdict:<7} {bad} of {} s bad, {:.2} % of \
+         user-seconds{broken}{why}{best}",
         row.until.unwrap_or(RunTime(0)).as_secs_f64(),
         row.purpose.key(),
         row.seconds,

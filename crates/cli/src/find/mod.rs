@@ -255,7 +255,8 @@ fn why(end: &End, limited_by: Option<&str>) -> String {
         End::GeneratorLimited => {
             let limit = limited_by.map_or_else(String::new, |limit| format!(" ({limit})"));
             return format!(
-                "the generator was the limit too often{limit}: the search ends with what it could judge"
+                "the generator was the limit too often{limit}: the search ends with what it could \
+                 judge"
             );
         }
         End::NeverPasses => "not even the smallest crowd is served well",

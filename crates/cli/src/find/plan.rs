@@ -81,7 +81,8 @@ impl SearchPlan {
         }
         if self.plan.watch.is_empty() {
             warnings.push(
-                "no server is watched: the search will find the limit, but not its cause (--watch process=…)"
+                "no server is watched: the search will find the limit, but not its cause (--watch \
+                 process=…)"
                     .to_owned(),
             );
         }
@@ -96,14 +97,16 @@ impl SearchPlan {
             (LoadShape::Values(crowds), Some((first, last))) => {
                 let users: u32 = crowds.last().into_iter().flatten().map(|(_, size)| size).sum();
                 format!(
-                    "the last value at which {users} users of {target} are served well: from {first} up to {last}"
+                    "the last value at which {users} users of {target} are served well: from \
+                     {first} up to {last}"
                 )
             }
             (LoadShape::Cohort { varying, .. }, _) => {
                 let varying =
                     self.plan.cohorts.get(usize::from(varying.0)).map_or("", String::as_str);
                 format!(
-                    "the largest crowd of {target} that is served well: from {start} up to {ceiling} ({varying})"
+                    "the largest crowd of {target} that is served well: from {start} up to \
+                     {ceiling} ({varying})"
                 )
             }
             (LoadShape::Rooms(rooms), _) => {

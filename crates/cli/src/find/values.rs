@@ -31,7 +31,8 @@ impl ValueVariation {
     pub(super) fn of(command: &Find, vary: &str, longest: Duration) -> Result<Self, CliError> {
         if command.start.is_some() || command.ceiling.is_some() {
             return Err(CliError::usage(
-                "--start and --ceiling limit the crowd's size; --vary PATH=A,B,C takes the values to try",
+                "--start and --ceiling limit the crowd's size; --vary PATH=A,B,C takes the values \
+                 to try",
             ));
         }
         let (path, values) = listed(vary)?;
@@ -44,7 +45,8 @@ impl ValueVariation {
         let Some(scenario) = scenarios.last().cloned() else { return Err(too_few(vary)) };
         if path == "target.rooms" {
             return Err(CliError::usage(
-                "the number of rooms is a size: write --vary target.rooms, and limit it with --ceiling",
+                "the number of rooms is a size: write --vary target.rooms, and limit it with \
+                 --ceiling",
             ));
         }
         if let Some(other) =
@@ -145,7 +147,8 @@ fn listed(vary: &str) -> Result<(&str, Vec<&str>), CliError> {
 
 fn too_few(vary: &str) -> CliError {
     CliError::usage(format!(
-        "--vary {vary}: list two values or more, the lightest first, such as --vary crowd.publish.video=144p,240p,360p"
+        "--vary {vary}: list two values or more, the lightest first, such as --vary \
+         crowd.publish.video=144p,240p,360p"
     ))
 }
 

@@ -44,7 +44,8 @@ impl Variation {
         let varying = varying(&asked, cohort)?;
         if asked.target.rooms > 1 {
             return Err(CliError::usage(format!(
-                "--vary {}: there are {} rooms, and each would grow; write --vary {ROOMS}, or --set {ROOMS}=1",
+                "--vary {}: there are {} rooms, and each would grow; write --vary {ROOMS}, or \
+                 --set {ROOMS}=1",
                 cohort.unwrap_or_default(),
                 asked.target.rooms
             )));
@@ -83,8 +84,8 @@ impl Variation {
         let asked = scenario::of_find(command, &[Override::flag_toml("--vary", ROOMS, "1")])?;
         if !asked.target.has_rooms() {
             return Err(CliError::usage(format!(
-                "--vary {ROOMS}: {} has no rooms; those of Janus VideoRoom and LiveKit can vary, and those that {{room}} in \
-                 the URL numbers",
+                "--vary {ROOMS}: {} has no rooms; those of Janus VideoRoom and LiveKit can vary, \
+                 and those that {{room}} in the URL numbers",
                 asked.target.protocol().name()
             )));
         }

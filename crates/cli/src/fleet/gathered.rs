@@ -169,8 +169,8 @@ fn on_loss(plan: &Plan, asked: OnLoss, is_search: bool) -> Result<OnLoss, CliErr
     match asked {
         _ if is_search => Ok(OnLoss::Abort),
         OnLoss::Reassign if ends_rooms => Err(CliError::usage(
-            "--on-loss reassign: participants that leave rooms which the run makes, while others still join them, are not \
-             reassigned; leave `stay` or [room] away, or use go-on",
+            "--on-loss reassign: participants that leave rooms which the run makes, while others \
+             still join them, are not reassigned; leave `stay` or [room] away, or use go-on",
         )),
         asked => Ok(asked),
     }
@@ -193,8 +193,8 @@ pub(crate) fn check_crowd(plan: &Plan, most: usize, workers: usize) -> Result<()
     };
     if workers > 1 && plan.roles.iter().zip(&plan.destinations).any(of_all) {
         return Err(CliError::usage(
-            "chats and peers need all their participants on one machine, which tracks what each has sent and holds: play them by one \
-             worker, or without --fleet",
+            "chats and peers need all their participants on one machine, which tracks what each \
+             has sent and holds: play them by one worker, or without --fleet",
         ));
     }
     if workers > most {

@@ -202,8 +202,8 @@ fn take(ledger: &mut Ledger, event: FleetEvent, merged: &mut Vec<Row>) {
 /// The participants of a worker that is gone, as a sentence.
 pub(super) fn reassigned(name: &str, from: RunTime, anew: u32, planned: u32) -> String {
     format!(
-        "the participants of worker {name} were reassigned at {:.1} s: {anew} join in place of those that were connected, \
-         {planned} join as planned",
+        "the participants of worker {name} were reassigned at {:.1} s: {anew} join in place of \
+         those that were connected, {planned} join as planned",
         from.as_secs_f64()
     )
 }
@@ -216,8 +216,9 @@ pub(super) fn not_reassigned(name: &str, why: &str) -> String {
 /// A worker whose clock is not where the time services say.
 fn contradicted(name: &str) -> String {
     format!(
-        "the clocks of worker {name} and of the coordinator are further apart than their hosts say (chrony, --clock-error): one of \
-         these is wrong; what the exchanges over the bus say counts"
+        "the clocks of worker {name} and of the coordinator are further apart than their hosts \
+         say (chrony, --clock-error): one of these is wrong; what the exchanges over the bus say \
+         counts"
     )
 }
 

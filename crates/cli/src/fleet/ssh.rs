@@ -187,8 +187,8 @@ impl PrivateBus {
     fn start() -> Result<Self, CliError> {
         let program = program().ok_or_else(|| {
             CliError::usage(
-                "--on needs the program nats-server on this host (Debian: apt-get install nats-server), or start one and use \
-                 --fleet",
+                "--on needs the program nats-server on this host (Debian: apt-get install \
+                 nats-server), or start one and use --fleet",
             )
         })?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
@@ -200,7 +200,8 @@ impl PrivateBus {
         let file = folder.join("bus.conf");
         let store = folder.join("store");
         let text = format!(
-            "listen: \"{address}\"\njetstream {{ store_dir: \"{}\" }}\nauthorization {{ user: throng, password: \"{password}\" }}\n",
+            "listen: \"{address}\"\njetstream {{ store_dir: \"{}\" }}\nauthorization {{ user: \
+             throng, password: \"{password}\" }}\n",
             store.display()
         );
         std::fs::write(&file, text).map_err(CliError::invalid)?;

@@ -68,8 +68,8 @@ pub(super) fn lines(live: &LiveSnapshot, chat: &LiveChat) -> String {
         most => format!(", with up to {most} others"),
     };
     format!(
-        "  chat       {joined} of {members} in the room{others}; joined {}\n             \
-         delivery {}, {} due, {} missing; {} received in {} protocol messages ({} presences)\n             \
+        "  chat       {joined} of {members} in the room{others}; joined {}\n             delivery \
+         {}, {} due, {} missing; {} received in {} protocol messages ({} presences)\n             \
          so far {} sent, {} due, {} missing, {} twice, {} out of order; {}{reconnects}\n",
         quantiles(live.joined_ms, duration_ms),
         quantiles(last.delay_us.quantiles(1e3), duration_ms),

@@ -74,7 +74,8 @@ fn block(
     );
     if live.playback.is_none() && who != Who::Chatters {
         text += &format!(
-            "  ICE        new {new}, checking {checking}, connected {connected}, completed 0, disconnected {disconnected}, failed {failed}, closed {closed}\n"
+            "  ICE        new {new}, checking {checking}, connected {connected}, completed 0, \
+             disconnected {disconnected}, failed {failed}, closed {closed}\n"
         );
     }
     if who != Who::Chatters {
@@ -172,7 +173,8 @@ fn kind_lines(name: &str, kind: &LiveTracks, second: i64, clients: u32) -> Strin
     }
     if let Some(drift_ms) = last.oven_rtc_tester_delay_us.quantile_in(0.5, 1e3) {
         text += &format!(
-            "             drift since the first packet (what OvenRtcTester calls delay): median {}, {}\n",
+            "             drift since the first packet (what OvenRtcTester calls delay): median \
+             {}, {}\n",
             duration_ms(drift_ms),
             spread(Spread::of(&last.oven_rtc_tester_delay_us, 1e3), duration_ms),
         );

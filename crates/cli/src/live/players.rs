@@ -95,10 +95,10 @@ pub(super) fn lines(live: &LiveSnapshot, playback: &LivePlayers) -> String {
     let fps = live.video.last.fps_milli.quantile_in(0.5, 1e3);
     let fps = fps.map_or_else(String::new, |fps| format!(", fps {fps:.1}"));
     format!(
-        "  playback   {} of media to {players} players, {stalled} stalled, {starting} starting{fps}\n             \
-         startup {}\n             \
-         buffer {}, lowest {}; delivery at least {delivery} of the bit rate{latency}\n             \
-         so far {} stalls, {} of the time; {} in {} requests ({} failed) on {} connections\n",
+        "  playback   {} of media to {players} players, {stalled} stalled, {starting} \
+         starting{fps}\n             startup {}\n             buffer {}, lowest {}; delivery at \
+         least {delivery} of the bit rate{latency}\n             so far {} stalls, {} of the \
+         time; {} in {} requests ({} failed) on {} connections\n",
         bit_rate(last.counters.media_bytes as f64 * 8.0),
         quantiles(live.startup_ms, duration_ms),
         quantiles(buffer_us.quantiles(1e3), duration_ms),

@@ -24,7 +24,8 @@ impl Listed {
         let list = Unfinished::of_this_user();
         if let Some(Err(error)) = list.as_ref().map(|list| list.enter(journal)) {
             say(&format!(
-                "warning: if this experiment is killed, later ones cannot undo what it changed: {error}"
+                "warning: if this experiment is killed, later ones cannot undo what it changed: \
+                 {error}"
             ));
         }
         Self { list, journal: journal.to_owned() }
@@ -92,7 +93,8 @@ fn told(left: &LeftBehind, kind: Kind) -> String {
         Ok(changes) => {
             let (count, undo) = (changes.len(), undo_by_hand(left, kind));
             format!(
-                "warning: an earlier experiment left this machine changed ({count}); to put it back: {undo}"
+                "warning: an earlier experiment left this machine changed ({count}); to put it \
+                 back: {undo}"
             )
         }
         Err(error) => {

@@ -45,22 +45,23 @@ impl Machine {
         let cores = self.cores as f64;
         let left = cores * (1.0 - self.busy_ratio).clamp(0.0, 1.0);
         let mut said = vec![format!(
-            "needs {} to {} min (pairs that do not count are made once more); ends sooner once it is decided; others leave {left:.1} of \
-             {cores} cores",
+            "needs {} to {} min (pairs that do not count are made once more); ends sooner once it \
+             is decided; others leave {left:.1} of {cores} cores",
             minutes(least),
             minutes(most * 2),
         )];
         if self.busy_ratio > OTHERS_MAX {
             said.push(format!(
-                "warning: others use {} of the CPU time, which server and crowd may need; a pair counts if that differs by at most {} \
-                 and something was left in both of its runs",
+                "warning: others use {} of the CPU time, which server and crowd may need; a pair \
+                 counts if that differs by at most {} and something was left in both of its runs",
                 percent(self.busy_ratio),
                 percent(busy_difference)
             ));
         }
         if self.steal_ratio > STEAL_RATIO_MAX {
             said.push(format!(
-                "warning: a hypervisor takes {} of the CPU time; pairs in which that differs do not count",
+                "warning: a hypervisor takes {} of the CPU time; pairs in which that differs do \
+                 not count",
                 percent(self.steal_ratio)
             ));
         }

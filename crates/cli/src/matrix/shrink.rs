@@ -25,7 +25,8 @@ fn one(config: &mut CellConfig, shrink: &Shrink) -> Result<(), String> {
     let server = &mut config.server;
     let needs_limit = |key: &str, example: &str| {
         format!(
-            "{} cannot be shrunk: [server] has no `{key}`, so that what the server has of it is not known; write {example}",
+            "{} cannot be shrunk: [server] has no `{key}`, so that what the server has of it is \
+             not known; write {example}",
             shrink.resource.key()
         )
     };

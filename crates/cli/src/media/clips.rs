@@ -99,7 +99,8 @@ fn screens(cohort: &str, role: &Role, clips: &Clips) -> Result<(), CliError> {
         has_screen && throng_media::card::picture(throng_media::card::Rung::P144, *codec).is_err()
     }) {
         Some(codec) => Err(CliError::usage(anyhow!(
-            "script of {cohort} shares a screen, which comes in VP8 and H.264, but the picture is {}: transcode the file",
+            "script of {cohort} shares a screen, which comes in VP8 and H.264, but the picture is \
+             {}: transcode the file",
             codec.name()
         ))),
         None => Ok(()),
@@ -112,8 +113,8 @@ fn silence(cohort: &str, role: &Role, plan: &Plan, clips: &Clips) -> Result<(), 
     let codec = file.and_then(|file| clips.get(file)).map(|clip| clip.codec());
     match codec.filter(|codec| plan.conversation.is_some() && *codec != Codec::Opus) {
         Some(codec) => Err(CliError::usage(anyhow!(
-            "with [conversation], {cohort} is silent between its turns, which it can be in Opus only, but its sound is {}: transcode \
-             the file, or take [conversation] away",
+            "with [conversation], {cohort} is silent between its turns, which it can be in Opus \
+             only, but its sound is {}: transcode the file, or take [conversation] away",
             codec.name()
         ))),
         None => Ok(()),
@@ -132,7 +133,8 @@ fn ingest(cohort: &str, role: &Role, target: &Target, clips: &Clips) -> Result<(
             _ => continue,
         };
         return Err(CliError::usage(anyhow!(
-            "publish of {cohort} cannot be played: {}: {} carries {carries}, and this is {}: transcode it",
+            "publish of {cohort} cannot be played: {}: {} carries {carries}, and this is {}: \
+             transcode it",
             file.path,
             protocol.name(),
             codec.name()

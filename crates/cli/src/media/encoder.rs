@@ -42,8 +42,8 @@ impl Ffmpeg {
         match encoders.iter().find(|encoder| !lists(&listed, encoder)) {
             None => Ok(programs),
             Some(encoder) => Err(CliError::usage(format!(
-                "{} has no encoder {encoder}: choose another --codec, or name an FFmpeg that has it with --ffmpeg PATH \
-                 (Debian's package ffmpeg has it)",
+                "{} has no encoder {encoder}: choose another --codec, or name an FFmpeg that has \
+                 it with --ffmpeg PATH (Debian's package ffmpeg has it)",
                 ffmpeg.display()
             ))),
         }

@@ -48,7 +48,8 @@ impl Encoding {
         let (codec_name, container_name) = (codec.key(), container.key());
         if !holds {
             return Err(CliError::usage(format!(
-                "--container {container_name}: it cannot hold {codec_name}; leave the flag out, or use mp4"
+                "--container {container_name}: it cannot hold {codec_name}; leave the flag out, \
+                 or use mp4"
             )));
         }
         let layout = match (command.fragmented, command.moov_last) {
@@ -81,7 +82,8 @@ impl Encoding {
         };
         if encoding.video_bits_per_s() < 20_000 {
             return Err(CliError::usage(format!(
-                "--bitrate {}: too little for video next to {AUDIO_BITS_PER_S} bit/s of audio; at least 200k",
+                "--bitrate {}: too little for video next to {AUDIO_BITS_PER_S} bit/s of audio; at \
+                 least 200k",
                 command.bitrate
             )));
         }
@@ -137,7 +139,8 @@ impl Encoding {
         let tone = format!("sine=f={}:r=48000:d={seconds}", 200 + number * 10 % 2_000);
         let rate = video_bits_per_s;
         let video = format!(
-            "-c:v {} {} -b:v {rate} -minrate {rate} -maxrate {rate} -bufsize {} -g {gop} -threads {threads}",
+            "-c:v {} {} -b:v {rate} -minrate {rate} -maxrate {rate} -bufsize {} -g {gop} -threads \
+             {threads}",
             self.encoder(),
             self.encoder_options(),
             rate / 2
@@ -159,7 +162,8 @@ impl Encoding {
                 "-preset veryfast -bf 0 -sc_threshold 0 -x264-params nal-hrd=cbr:force-cfr=1".into()
             }
             VideoCodec::H265 => format!(
-                "-preset ultrafast -x265-params log-level=error:bframes=0:scenecut=0:strict-cbr=1:keyint={gop}:min-keyint={gop}"
+                "-preset ultrafast -x265-params \
+                 log-level=error:bframes=0:scenecut=0:strict-cbr=1:keyint={gop}:min-keyint={gop}"
             ),
             VideoCodec::Vp9 => "-deadline realtime -cpu-used 8".into(),
         }

@@ -82,7 +82,8 @@ fn conclude(files: &[Entry], encoding: &Encoding, folder: &Path) -> Exit {
     }
     let (width, height) = encoding.size;
     say(&format!(
-        "{} cannot be held to that bitrate at {width}x{height} and {} fps; choose another --size or --fps",
+        "{} cannot be held to that bitrate at {width}x{height} and {} fps; choose another --size \
+         or --fps",
         encoding.codec.key(),
         encoding.fps
     ));

@@ -88,7 +88,8 @@ impl Pages {
             let (cached, revalidated) = plan.warm_counts();
             let (all, warm) = (plan.requests.len(), f64::from(page.warm_milli) / 10.0);
             text += &format!(
-                "page        {}: {all} requests; warm ({warm} % of viewers): {cached} from the cache, {revalidated} revalidated\n",
+                "page        {}: {all} requests; warm ({warm} % of viewers): {cached} from the \
+                 cache, {revalidated} revalidated\n",
                 page.har
             );
         }

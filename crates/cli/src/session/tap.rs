@@ -66,9 +66,8 @@ impl RunTap {
         let given_up_at = Instant::now() + READER_TIMEOUT;
         while matches!(reader.try_wait(), Ok(None)) {
             if Instant::now() > given_up_at {
-                say(
-                    "warning: the tap's reader did not end in time and is killed; its figures are lost",
-                );
+                say("warning: the tap's reader did not end in time and is killed; its figures \
+                     are lost");
                 let _ = reader.kill();
                 let _ = reader.wait();
                 break;

@@ -51,8 +51,9 @@ fn one_stream(plan: &Plan) -> Vec<String> {
             let name = plan.cohorts.get(cohort)?;
             is_one.then(|| {
                 format!(
-                    "all {name} go to {}, and servers take one publisher a stream (SRS, MediaMTX, OvenMediaEngine); \
-                     write {{n}} into the URL's path or query, such as …/live-{{n}} or …&stream={{n}}",
+                    "all {name} go to {}, and servers take one publisher a stream (SRS, MediaMTX, \
+                     OvenMediaEngine); write {{n}} into the URL's path or query, such as \
+                     …/live-{{n}} or …&stream={{n}}",
                     destination.target.display()
                 )
             })

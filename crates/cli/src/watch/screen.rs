@@ -43,7 +43,8 @@ fn draw_host(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let now = |metric: &str| figures.one(metric).map_or(0.0, |figure| figure.now);
     let lines = vec![
         Line::from(format!(
-            "CPU {:.2} cores (user {:.2}, system {:.2}, softirq {:.2}, iowait {:.2}, steal {:.2})   waiting for CPU {}, memory {}, I/O {}",
+            "CPU {:.2} cores (user {:.2}, system {:.2}, softirq {:.2}, iowait {:.2}, steal \
+                 {:.2})   waiting for CPU {}, memory {}, I/O {}",
             now("host.cpu.busy"),
             now("host.cpu.user"),
             now("host.cpu.system"),
@@ -55,7 +56,8 @@ fn draw_host(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
             percent(now("host.pressure.io.some")),
         )),
         Line::from(format!(
-            "memory available {}   disk read {}/s, written {}/s   UDP {:.0} in, {:.0} out a second   TCP {:.0} connections",
+            "memory available {}   disk read {}/s, written {}/s   UDP {:.0} in, {:.0} out a \
+                 second   TCP {:.0} connections",
             bytes(now("host.memory.available")),
             bytes(of_disks(figures, "disk.read_bytes")),
             bytes(of_disks(figures, "disk.write_bytes")),

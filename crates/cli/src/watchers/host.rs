@@ -304,8 +304,9 @@ fn another_listens(
     is_another.then(|| {
         let percent = cores * 100.0;
         format!(
-            "{label} used {percent:.1} % of a core under this crowd, and {name} (PID {pid}) listens on the target's port {port}: \
-             if that serves the crowd, --watch target watches it"
+            "{label} used {percent:.1} % of a core under this crowd, and {name} (PID {pid}) \
+             listens on the target's port {port}: if that serves the crowd, --watch target \
+             watches it"
         )
     })
 }

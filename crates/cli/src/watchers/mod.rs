@@ -75,9 +75,10 @@ pub(crate) fn refuse_port_elsewhere(plan: &Plan, is_own_host: bool) -> Result<()
     }
     let (host, port) = plan.target.host_and_port();
     Err(CliError::usage(format!(
-        "--watch target watches who listens on port {port} of this host, and {host} is not known as an address of it: \
-         run `throng watch --listen … --port {port}` there, and write --watch agent=tls://… as it prints it; of a \
-         container or namespace of this machine write --watch port={port}"
+        "--watch target watches who listens on port {port} of this host, and {host} is not known \
+         as an address of it: run `throng watch --listen … --port {port}` there, and write \
+         --watch agent=tls://… as it prints it; of a container or namespace of this machine write \
+         --watch port={port}"
     )))
 }
 

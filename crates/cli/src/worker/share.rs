@@ -109,7 +109,8 @@ fn guard(scenario: &Scenario, plan: &Plan, allowed: &[String]) -> Result<(), Cli
         references(&said).find(|text| !allowed.iter().any(|known| known == text))
     {
         return Err(CliError::target(format!(
-            "the plan uses {reference} of this machine; its owner may allow that with --allow-secret {reference}"
+            "the plan uses {reference} of this machine; its owner may allow that with \
+             --allow-secret {reference}"
         )));
     }
     let is_below = |path: &&String| {

@@ -99,7 +99,8 @@ pub(super) fn told(undelivered: &Undelivered) -> Option<String> {
             let path = path.display();
             let they = if kept < batches { format!("{kept} of them") } else { "they".to_owned() };
             Some(format!(
-                "{batches} batches of rows were not delivered; {they} are in {path}, and a worker with this --spool hands them in"
+                "{batches} batches of rows were not delivered; {they} are in {path}, and a worker \
+                 with this --spool hands them in"
             ))
         }
         None if *batches > 0 => Some(format!(

@@ -129,7 +129,8 @@ impl Collector {
                 kind: "sender_paused".to_owned(),
                 count: paused,
                 detail: format!(
-                    "{paused} received video tracks froze because throng's own senders paused: not counted"
+                    "{paused} received video tracks froze because throng's own senders paused: \
+                     not counted"
                 )
                 .into(),
             });

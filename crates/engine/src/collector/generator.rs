@@ -84,8 +84,9 @@ impl Health {
             (BURST_DROPS_EVENT, "full receive buffers")
         };
         let detail = format!(
-            "{dropped} datagrams that came at once, after their sender had been silent for {:.1} s, found {full} \
-             of thread {thread}: the server's doing, and not counted as drops of the generator",
+            "{dropped} datagrams that came at once, after their sender had been silent for {:.1} \
+             s, found {full} of thread {thread}: the server's doing, and not counted as drops of \
+             the generator",
             silent.as_secs_f64()
         );
         let count = u32::try_from(dropped).unwrap_or(u32::MAX);
@@ -99,8 +100,9 @@ impl Health {
         let unreceived = unreceived.saturating_sub(self.own_drops);
         (unreceived + unsent > 0).then(|| {
             let detail = format!(
-                "on this host {unreceived} datagrams found full receive buffers of other programs, and {unsent} were \
-                 thrown away on their way out: what a server or source here lost was not lost by a network"
+                "on this host {unreceived} datagrams found full receive buffers of other \
+                 programs, and {unsent} were thrown away on their way out: what a server or \
+                 source here lost was not lost by a network"
             );
             event_at(at, "host_buffers_full", detail)
         })

@@ -132,7 +132,8 @@ fn defect(panic: &(dyn Any + Send)) -> Failure {
     let words: String = words.chars().take(WORDS_MAX).collect();
     let place = PLACE.take().unwrap_or_else(|| "an unknown place".into());
     let detail = format!(
-        "a defect in throng or one of its libraries, at {place}: {words}; please report it, with what the server sent"
+        "a defect in throng or one of its libraries, at {place}: {words}; please report it, with \
+         what the server sent"
     );
     Failure::new(FailureReason::InternalError, detail)
 }

@@ -21,7 +21,8 @@ pub(crate) fn in_words(error: &dyn std::fmt::Display) -> String {
     let said = error.to_string();
     if said.contains(UNKNOWN_ISSUER) {
         return format!(
-            "the issuer of the server's certificate is unknown; trust it with --tls-ca FILE ({said})"
+            "the issuer of the server's certificate is unknown; trust it with --tls-ca FILE \
+             ({said})"
         );
     }
     said

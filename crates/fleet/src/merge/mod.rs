@@ -132,8 +132,8 @@ impl Merger {
         out.extend(rows.map(|row| Row::Participant(Box::new(row))));
         let lost = u32::try_from(out.len() - before).unwrap_or(u32::MAX);
         let detail = format!(
-            "{name} was lost: {lost} participants that it played are lost by the generator, and count neither as served nor as \
-             failed{}",
+            "{name} was lost: {lost} participants that it played are lost by the generator, and \
+             count neither as served nor as failed{}",
             heard.filter(|heard| *heard > at).map(|heard| gap(at, heard)).unwrap_or_default()
         );
         let kind = WORKER_LOST_EVENT.to_owned();
@@ -234,7 +234,8 @@ impl Merger {
 fn gap(at: RunTime, heard: RunTime) -> String {
     let (at_s, heard_s) = (at.as_secs_f64(), heard.as_secs_f64());
     format!(
-        "; {:.1} s of it are not known: its last whole second ended at {at_s:.1} s, and it was heard until {heard_s:.1} s",
+        "; {:.1} s of it are not known: its last whole second ended at {at_s:.1} s, and it was \
+         heard until {heard_s:.1} s",
         heard_s - at_s
     )
 }

@@ -17,7 +17,8 @@ pub(super) struct Python {
 const ASK: &str = "
 import importlib.util, platform, websockets
 c = importlib.util.find_spec('websockets.speedups') is not None
-print('Python', platform.python_version() + ', websockets', websockets.__version__, 'with' if c else 'without', 'its C extension')
+print('Python', platform.python_version() + ', websockets', websockets.__version__, 'with' if c \
+                   else 'without', 'its C extension')
 ";
 
 /// The requested one; else the first one in `PATH` or of the system that has the package.

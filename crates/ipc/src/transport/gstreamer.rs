@@ -246,8 +246,9 @@ impl Sink {
         let socket = side.end()?.address()?;
         let shm_bytes = side.frame_bytes_max.saturating_add(4096).saturating_mul(4).max(1 << 20);
         let pipeline = Pipeline::new(&format!(
-            "appsrc name=end format=time block=true max-buffers=2 max-bytes=0 ! shmsink socket-path=\"{socket}\" \
-             shm-size={shm_bytes} wait-for-connection=true sync=false async=false"
+            "appsrc name=end format=time block=true max-buffers=2 max-bytes=0 ! shmsink \
+             socket-path=\"{socket}\" shm-size={shm_bytes} wait-for-connection=true sync=false \
+             async=false"
         ))?;
         pipeline.play()?;
         Ok(Self(pipeline))

@@ -20,7 +20,8 @@ const CLIP_BYTES_MAX: usize = 256 << 20;
 pub enum ClipError {
     /// The format is not supported.
     #[error(
-        "no media file that throng reads: it is neither IVF, Ogg, ADTS, Janus .mjr, pcap nor an Annex-B byte stream"
+        "no media file that throng reads: it is neither IVF, Ogg, ADTS, Janus .mjr, pcap nor an \
+         Annex-B byte stream"
     )]
     Unknown,
     /// The file is damaged.

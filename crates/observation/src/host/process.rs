@@ -120,13 +120,15 @@ impl ServiceResult {
     fn words(self, unit: &str) -> String {
         match self {
             Self::OutOfMemory => format!(
-                "systemd says oom-kill of {unit}: the kernel killed a process of it for lack of memory"
+                "systemd says oom-kill of {unit}: the kernel killed a process of it for lack of \
+                 memory"
             ),
             Self::Watchdog => format!(
                 "systemd ended {unit}, as it did not report within WatchdogSec= that it is alive"
             ),
             Self::Timeout => format!(
-                "systemd ended {unit}, as it reached a time limit (TimeoutStartSec=, TimeoutStopSec= or RuntimeMaxSec=)"
+                "systemd ended {unit}, as it reached a time limit (TimeoutStartSec=, \
+                 TimeoutStopSec= or RuntimeMaxSec=)"
             ),
         }
     }
@@ -268,7 +270,8 @@ impl Culprit {
                 bytes(*limit as f64)
             ),
             Self::OutOfMemory { group, limit_bytes: None, used_bytes } => format!(
-                "the kernel killed it for lack of memory on the host; control group {group} used {}",
+                "the kernel killed it for lack of memory on the host; control group {group} used \
+                 {}",
                 bytes(*used_bytes as f64)
             ),
             Self::ResourceLimit { name } => format!("it ran into {name} (ulimit)"),

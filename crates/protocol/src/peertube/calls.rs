@@ -125,7 +125,8 @@ impl Calls {
             }
         };
         let accept = if call == Call::Page {
-            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8"
+            "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/\
+             apng,*/*;q=0.8"
         } else {
             "application/json, text/plain, */*"
         };

@@ -27,8 +27,8 @@ pub(super) fn session_description(clips: &[&Clip], address: std::net::IpAddr) ->
     let family = if address.is_ipv4() { "IP4" } else { "IP6" };
     let any = if address.is_ipv4() { "127.0.0.1" } else { "::1" };
     let mut sdp = format!(
-        "v=0\r\no=- 0 0 IN {family} {any}\r\ns=throng\r\nc=IN {family} {address}\r\nt=0 0\r\na=tool:throng\r\n\
-         a=control:*\r\n"
+        "v=0\r\no=- 0 0 IN {family} {any}\r\ns=throng\r\nc=IN {family} {address}\r\nt=0 \
+         0\r\na=tool:throng\r\na=control:*\r\n"
     );
     for (at, clip) in clips.iter().enumerate() {
         let payload_type = payload_type(at);

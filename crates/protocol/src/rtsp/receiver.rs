@@ -383,8 +383,9 @@ impl Receiver {
             }
         }
         if is_other_clock {
-            let detail = "sender reports have no wall clock: their NTP time is more than a day from this host's, \
-                          or runs at another rate; one-way delay is not computed from them";
+            let detail = "sender reports have no wall clock: their NTP time is more than a day \
+                          from this host's, or runs at another rate; one-way delay is not \
+                          computed from them";
             self.anomaly(Anomaly::SenderClock, SENDER_CLOCK_PLACE, detail);
         }
         if is_bad {

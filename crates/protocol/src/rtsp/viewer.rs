@@ -346,8 +346,8 @@ impl Viewer {
         self.session.anomaly(
             "rtsp",
             format!(
-                "PLAY after the end of the recording was answered, and nothing came in {waited_s} s; \
-                 it is set up anew each time"
+                "PLAY after the end of the recording was answered, and nothing came in {waited_s} \
+                 s; it is set up anew each time"
             ),
         );
         self.set_up_anew(now);

@@ -72,7 +72,8 @@ impl PeerAddresses {
         let strange = self.stranger.map(|from| {
             let datagrams = if self.strange == 1 { "datagram" } else { "datagrams" };
             format!(
-                "{} {datagrams} of DTLS or media came from another address, {from}, which is no candidate of the server",
+                "{} {datagrams} of DTLS or media came from another address, {from}, which is no \
+                 candidate of the server",
                 self.strange
             )
         });

@@ -370,7 +370,8 @@ impl CanarySummary {
         let reasons = self.reasons.join("; ");
         match self.judgement {
             CanaryJudgement::Agrees if self.seconds_starved > 0 => format!(
-                "they agree with the crowd; {} s are left out, in which this machine had no CPU for them",
+                "they agree with the crowd; {} s are left out, in which this machine had no CPU \
+                 for them",
                 self.seconds_starved
             ),
             CanaryJudgement::Agrees => "they agree with the crowd".into(),
@@ -389,7 +390,8 @@ pub(crate) fn lines(canary: &CanarySummary) -> Vec<String> {
         .cpu_cores
         .map_or_else(String::new, |cores| format!(", {cores:.2} cores of this machine"));
     let mut lines = vec![format!(
-        "{} of {count} browsers showed a picture{cpu}; over {seconds} s, browser / virtual (difference):",
+        "{} of {count} browsers showed a picture{cpu}; over {seconds} s, browser / virtual \
+         (difference):",
         canary.playing
     )];
     let one = |row: &Agreement| {

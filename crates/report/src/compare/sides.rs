@@ -51,12 +51,8 @@ pub(super) fn machine_notes(runs: &[&MeasuredRun]) -> Vec<String> {
     }
     let watched = |run: &&&MeasuredRun| run.machines.keys().any(|name| name != GENERATOR);
     match runs.iter().filter(watched).count() {
-        0 => drop(
-            notes
-                .insert("no run watched the server, so whether its machine was the same is not known".into()),
-        ),
-        count if count < runs.len() => drop(notes.insert(
-            "only some runs watched the server, so whether its machine was the same is not known".into(),
+        0 => drop(notes.insert(
+            "no run watched the server, so whether its machine was the same is not known".into(),
         )),
         _ => {}
     }

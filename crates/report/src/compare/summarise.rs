@@ -131,7 +131,8 @@ fn note_differences(report: &mut CompareReport, all: &[&MeasuredRun]) {
         .collect();
     if !refused.is_empty() {
         notes.push(format!(
-            "the machines differ ({}): a difference between the sides need not come from the server's software",
+            "the machines differ ({}): a difference between the sides need not come from the \
+             server's software",
             refused.join(", ")
         ));
     }
@@ -395,22 +396,26 @@ fn method(report: &CompareReport) -> Vec<String> {
     }
     if uses(Basis::RunsOfOneSide) {
         method.push(
-            "One side has one run: it is taken to vary from run to run as much as the runs of the other side do.".into(),
+            "One side has one run: it is taken to vary from run to run as much as the runs of the \
+             other side do."
+                .into(),
         );
     }
     if uses(Basis::Parts) {
         method.push(
-            "One run a side: intervals come from parts of each run (sectioning), at least 10 s each. They do not contain what \
-             differs from run to run, so they are too narrow. What depends on when users join has none: all joins of \
-             a run meet one phase of what the server repeats, such as key frames. Several runs a side have no such flaw: \
-             --base A --base B --new C --new D."
+            "One run a side: intervals come from parts of each run (sectioning), at least 10 s \
+             each. They do not contain what differs from run to run, so they are too narrow. What \
+             depends on when users join has none: all joins of a run meet one phase of what the \
+             server repeats, such as key frames. Several runs a side have no such flaw: --base A \
+             --base B --new C --new D."
                 .into(),
         );
     }
     if !report.quantities.is_empty() {
         method.push(format!(
-            "Worse and better: significant at 5 % after Holm's correction, and by more than the margin, {} % of the base or the \
-             least that matters of the quantity. Same: the 95 % interval lies within the margin.",
+            "Worse and better: significant at 5 % after Holm's correction, and by more than the \
+             margin, {} % of the base or the least that matters of the quantity. Same: the 95 % \
+             interval lies within the margin.",
             (report.margin_ratio * 1e3).round() / 10.0
         ));
         method.push(

@@ -197,7 +197,8 @@ fn flow(flow: &Flow, line_rate_bps: Option<f64>) -> FlowSummary {
     let fall = flow.fall();
     let note = fall.map(|fall| {
         format!(
-            "at {} s the server received {} and sent {}; at {} s it received {} and sent {}: in rises, out falls, the server is full",
+            "at {} s the server received {} and sent {}; at {} s it received {} and sent {}: in \
+             rises, out falls, the server is full",
             fall.peak.second,
             bit_rate(fall.peak.in_bps),
             bit_rate(fall.peak.out_bps),

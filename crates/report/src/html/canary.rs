@@ -55,9 +55,9 @@ pub(crate) fn render(summary: &Summary) -> String {
 
 fn sentence(canary: &CanarySummary) -> String {
     let mut text = format!(
-        "{} of {} browsers showed video. Media figures are those of the same {} s on both sides, by the same \
-         definitions; a packet is lost as browsers count it: a repeat on an RTX stream takes nothing back, one on the stream's \
-         own SSRC does.",
+        "{} of {} browsers showed video. Media figures are those of the same {} s on both sides, \
+         by the same definitions; a packet is lost as browsers count it: a repeat on an RTX \
+         stream takes nothing back, one on the stream's own SSRC does.",
         canary.playing,
         canary.browsers.len(),
         canary.seconds

@@ -26,7 +26,8 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let class = if sure { "cause" } else { "cause unsure" };
     let score = found.score.map_or_else(String::new, |score| format!(" · {score:.0} of 100"));
     let mut out = format!(
-        "<section class=\"{class}\"><p class=\"over\"><span class=\"badge missed\">{}</span>What stopped it{score}</p><h2>{}</h2>",
+        "<section class=\"{class}\"><p class=\"over\"><span class=\"badge missed\">{}</span>What \
+         stopped it{score}</p><h2>{}</h2>",
         certainty(found.verdict),
         escape(&found.title)
     );

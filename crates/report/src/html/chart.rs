@@ -101,7 +101,8 @@ impl Chart<'_> {
             format!("<h3>{} <small>{}</small></h3>", escape(self.title), escape(self.unit));
         if lines.is_empty() {
             return format!(
-                "<figure class=\"chart\">{heading}<p class=\"none\">Nothing was measured.</p></figure>"
+                "<figure class=\"chart\">{heading}<p class=\"none\">Nothing was \
+                 measured.</p></figure>"
             );
         }
         let values = lines.iter().flat_map(|line| line.values.iter().flatten().copied());
@@ -183,8 +184,8 @@ impl Chart<'_> {
         let names: Vec<_> = lines.iter().map(|line| line.name.as_ref()).collect();
         let _ = write!(
             out,
-            "<svg viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" role=\"img\"><title>{}</title><desc>{} over \
-             {:.0} {unit}, highest value {} {}</desc>",
+            "<svg viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" \
+             role=\"img\"><title>{}</title><desc>{} over {:.0} {unit}, highest value {} {}</desc>",
             escape(self.title),
             escape(&names.join(", ")),
             self.span_s(),

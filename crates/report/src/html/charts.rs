@@ -143,7 +143,8 @@ fn bitrate(time: &Timeline) -> String {
     Chart {
         title: "Bitrate, offered against delivered",
         unit: "Mbit/s on the wire, of players without headers",
-        note: "Offered: connected viewers × the rate one viewer sustains when all is well (p90 of seconds).",
+        note: "Offered: connected viewers × the rate one viewer sustains when all is well (p90 of \
+               seconds).",
         scale: Scale::Plain,
         seconds: &time.starts,
         lines: vec![

@@ -65,7 +65,8 @@ fn delivery(time: &Timeline) -> String {
         [("p50", 1, 0.5), ("p95", 4, 0.95), ("max", 2, 1.0)].map(|(name, colour, quantile)| {
             line(time, name, colour, |chat| chat.delay_us.quantile_in(quantile, 1e3))
         });
-    let note = "From the time at which a message was to be sent to its arrival at each chatter, in the second in which it came.";
+    let note = "From the time at which a message was to be sent to its arrival at each chatter, \
+                in the second in which it came.";
     chart(time, "Delivery", ("ms", note), lines.into())
 }
 
@@ -74,7 +75,8 @@ fn messages(time: &Timeline) -> String {
         rate(time, "due", 1, |counters| counters.messages_due as f64),
         rate(time, "missing", 2, |counters| counters.messages_missing as f64),
     ];
-    let note = "Counted at each chatter: a message to a room of a hundred is due a hundred times. Missing: not there after 10 s.";
+    let note = "Counted at each chatter: a message to a room of a hundred is due a hundred times. \
+                Missing: not there after 10 s.";
     chart(time, "Messages", ("messages/s, all chatters together", note), lines)
 }
 

@@ -93,7 +93,8 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
             .map(|note| format!("<p><b>In rises, out falls</b>: {}.</p>", escape(note))),
     ];
     format!(
-        "<h2>Streams between participants</h2>{}<div class=\"charts\">{}{heats}</div><h3>The worst streams</h3>{}",
+        "<h2>Streams between participants</h2>{}<div class=\"charts\">{}{heats}</div><h3>The \
+         worst streams</h3>{}",
         media.into_iter().flatten().collect::<String>(),
         flow_chart(run, &flow, conference),
         worst(&conference.worst),
@@ -174,7 +175,8 @@ fn flow_chart(run: &RunData, flow: &Flow, conference: &Conference) -> String {
         lines.push(Line::dashed("plan: N × b in", 3, planned.collect()));
     }
     let (title, note) = if flow.has_receivers {
-        let due = "Expected: every stream that came in, times its receivers. A participant that has just joined is still subscribing.";
+        let due = "Expected: every stream that came in, times its receivers. A participant that \
+                   has just joined is still subscribing.";
         ("Into the server and out of it", due)
     } else {
         ("Into the server", "No participant was there to receive it.")

@@ -56,8 +56,8 @@ pub(crate) fn render(summary: &Summary) -> String {
         "pictures / breaks / dropped by the tap",
     ];
     format!(
-        "<h2>Decoded</h2><p>These participants' frames were decoded by another process. Decoded figures are next to what \
-         the meters estimate from headers and timing.</p>{}",
+        "<h2>Decoded</h2><p>These participants' frames were decoded by another process. Decoded \
+         figures are next to what the meters estimate from headers and timing.</p>{}",
         table(&heads, &rows)
     )
 }

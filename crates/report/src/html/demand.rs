@@ -31,7 +31,10 @@ pub(crate) fn render(summary: &Summary) -> String {
     out += &format!(
         "<p class=\"over\">{}</p>",
         escape(
-            "From the loads that passed, one point a load; the top load is the largest of them. The resource that is used up first comes first; the next one would limit the crowd once the first is extended. An extrapolation assumes that the growth at the top load goes on up to the limit, and is optimistic."
+            "From the loads that passed, one point a load; the top load is the largest of them. \
+             The resource that is used up first comes first; the next one would limit the crowd \
+             once the first is extended. An extrapolation assumes that the growth at the top load \
+             goes on up to the limit, and is optimistic."
         )
     );
     out

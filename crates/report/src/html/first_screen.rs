@@ -22,7 +22,8 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         RunOutcome::Error => "error",
     };
     let mut out = format!(
-        "<header><p class=\"over\"><span class=\"badge {key}\">{key}</span>{} · {:.0} s · {}</p><h1>{}</h1>",
+        "<header><p class=\"over\"><span class=\"badge {key}\">{key}</span>{} · {:.0} s · \
+         {}</p><h1>{}</h1>",
         escape(&summary.target),
         summary.duration_s,
         calendar::shown(summary.started_at_unix_us),

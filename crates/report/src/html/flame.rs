@@ -136,8 +136,8 @@ impl Tree {
         let deepest = bars.iter().map(|(number, _)| self.nodes[*number].depth).max().unwrap_or(0);
         let height = (deepest + 1) * ROW_PX;
         let mut out = format!(
-            "<figure class=\"flame\"><p class=\"legend\">{legend}</p><div class=\"scroll\"><svg class=\"bars-of-time\" \
-             role=\"group\" aria-label=\"{}\" height=\"{height}\">",
+            "<figure class=\"flame\"><p class=\"legend\">{legend}</p><div class=\"scroll\"><svg \
+             class=\"bars-of-time\" role=\"group\" aria-label=\"{}\" height=\"{height}\">",
             escape(caption)
         );
         for (number, left) in bars {
@@ -145,8 +145,9 @@ impl Tree {
             let (x, width) = (left * 100.0, self.share(node.samples) * 100.0);
             let _ = write!(
                 out,
-                "<svg class=\"bar-of-time {}\" tabindex=\"{}\" x=\"{x:.3}%\" y=\"{}\" width=\"{width:.3}%\" \
-                 height=\"{}\"><title>{}</title><rect width=\"100%\" height=\"100%\"/><text x=\"4\" y=\"16\">{}</text></svg>",
+                "<svg class=\"bar-of-time {}\" tabindex=\"{}\" x=\"{x:.3}%\" y=\"{}\" \
+                 width=\"{width:.3}%\" height=\"{}\"><title>{}</title><rect width=\"100%\" \
+                 height=\"100%\"/><text x=\"4\" y=\"16\">{}</text></svg>",
                 colour(node),
                 // Only wide bars are reachable by the keyboard.
                 if width >= 2.0 { 0 } else { -1 },
@@ -158,7 +159,8 @@ impl Tree {
         }
         let _ = write!(
             out,
-            "</svg></div><output class=\"chosen\" aria-live=\"polite\"></output><figcaption>{}</figcaption></figure>",
+            "</svg></div><output class=\"chosen\" \
+             aria-live=\"polite\"></output><figcaption>{}</figcaption></figure>",
             escape(caption)
         );
         out
@@ -190,8 +192,8 @@ pub(crate) fn graph(profile: &Profile) -> String {
         let _ = write!(legend, "<span class=\"key c{colour}\">{}</span>", escape(file));
     }
     legend.push_str("<span class=\"key c6\">other</span>");
-    let caption = "Each bar is a function, as wide as its share of the samples; below it are the functions that it called. \
-                   Choose a bar to see it across the whole width.";
+    let caption = "Each bar is a function, as wide as its share of the samples; below it are the \
+                   functions that it called. Choose a bar to see it across the whole width.";
     tree.render(caption, &legend, |node| {
         let module = node.frame.module.as_str();
         let colour = if module == "[kernel]" {
@@ -210,9 +212,10 @@ pub(crate) fn comparison(before: &Profile, after: &Profile) -> String {
     tree.add(before, true);
     tree.add(after, false);
     let (all_before, all_after) = (tree.nodes[0].samples.before, tree.nodes[0].samples.after);
-    let legend = "<span class=\"key grew\">larger share than before</span><span class=\"key shrank\">smaller share</span>";
-    let caption = "The later profile, each bar as wide as its share then. The stronger the colour, the more the share \
-                   changed.";
+    let legend = "<span class=\"key grew\">larger share than before</span><span class=\"key \
+                  shrank\">smaller share</span>";
+    let caption = "The later profile, each bar as wide as its share then. The stronger the \
+                   colour, the more the share changed.";
     tree.render(caption, legend, |node| {
         let change = ratio(node.samples.after, all_after) - ratio(node.samples.before, all_before);
         // Four steps: beyond 1, 3, 10 and 30 points.

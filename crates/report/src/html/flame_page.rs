@@ -20,9 +20,14 @@ pub fn page(title: &str, profiles: &[Profile]) -> String {
     [
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">",
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'unsafe-inline'; img-src data:\"><link rel=\"icon\" href=\"data:,\">",
-        &format!("<title>{title}</title><style>{}{}</style></head>", include_str!("page.css"), flame::STYLE),
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
+         'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\"><link rel=\"icon\" \
+         href=\"data:,\">",
+        &format!(
+            "<title>{title}</title><style>{}{}</style></head>",
+            include_str!("page.css"),
+            flame::STYLE
+        ),
         &format!("<body><main><h1>{title}</h1>"),
         &sections(profiles),
         &format!("</main><script>{}</script></body></html>\n", flame::SCRIPT),
@@ -131,8 +136,8 @@ fn comparison(before: &Profile, after: &Profile) -> String {
     if counts.iter().any(|count| *count < SAMPLES_MIN) {
         let [before, after] = counts;
         return format!(
-            "<p class=\"over\">The change between these moments is not shown: {before} samples before and {after} \
-             after are too few. A server that does nothing gives none.</p>"
+            "<p class=\"over\">The change between these moments is not shown: {before} samples \
+             before and {after} after are too few. A server that does nothing gives none.</p>"
         );
     }
     let rows: Vec<Vec<String>> = compare(before, after)
@@ -156,7 +161,8 @@ fn comparison(before: &Profile, after: &Profile) -> String {
     };
     let heading = format!("What changed: {} to {}", name(before, "before"), name(after, "after"));
     format!(
-        "<section><h2>{}</h2><p class=\"over\">Functions whose share changed by more than the sampling error.</p>{}{}</section>",
+        "<section><h2>{}</h2><p class=\"over\">Functions whose share changed by more than the \
+         sampling error.</p>{}{}</section>",
         escape(&heading),
         table(&["function", "file", "before", "after", "points"], &rows),
         flame::comparison(before, after)

@@ -63,10 +63,11 @@ impl Heatmap<'_> {
             String::new()
         };
         format!(
-            "<figure class=\"chart heat\"><h3>{} <small>{}</small></h3><div class=\"legend\">{legend}</div>\
-             <svg viewBox=\"0 0 {side} {side}\" role=\"img\" aria-label=\"{}\" shape-rendering=\"crispEdges\">\
-             <rect class=\"h-none\" width=\"{side}\" height=\"{side}\"/>{drawn}</svg>\
-             <figcaption>Rows: senders, {first} to {end}. Columns: receivers, {first} to {end}.{blocks}</figcaption></figure>",
+            "<figure class=\"chart heat\"><h3>{} <small>{}</small></h3><div \
+             class=\"legend\">{legend}</div><svg viewBox=\"0 0 {side} {side}\" role=\"img\" \
+             aria-label=\"{}\" shape-rendering=\"crispEdges\"><rect class=\"h-none\" \
+             width=\"{side}\" height=\"{side}\"/>{drawn}</svg><figcaption>Rows: senders, {first} \
+             to {end}. Columns: receivers, {first} to {end}.{blocks}</figcaption></figure>",
             escape(self.title),
             escape(self.unit),
             escape(self.title),

@@ -45,10 +45,13 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
         "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">",
         // Nothing may be loaded, even if a name from the server contains markup.
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'unsafe-inline'; img-src data:\">",
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
+         'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">",
         "<link rel=\"icon\" href=\"data:,\">",
-        &format!("<title>{title}</title><style>{}{style}</style></head><body><main>", include_str!("page.css")),
+        &format!(
+            "<title>{title}</title><style>{}{style}</style></head><body><main>",
+            include_str!("page.css")
+        ),
         &first_screen::render(run, summary),
         &search::render(run, summary),
         &demand::render(summary),

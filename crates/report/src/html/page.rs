@@ -27,10 +27,11 @@ pub(super) fn document_with(title: &str, style: &str, body: &str) -> String {
     .concat()
 }
 
-const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-    <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
-    <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\
-    <link rel=\"icon\" href=\"data:,\"><title>";
+const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta \
+                    name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta \
+                    http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+                    style-src 'unsafe-inline'; img-src data:\"><link rel=\"icon\" \
+                    href=\"data:,\"><title>";
 const STYLE: &str = "</title><style>";
 const BODY: &str = "</style></head><body><main>";
 
@@ -58,7 +59,8 @@ pub fn bars(bars: &[Bar]) -> String {
             if longest > 0.0 { (bar.value / longest * 100.0).clamp(0.0, 100.0) } else { 0.0 };
         let _ = write!(
             out,
-            "<div class=\"bar c{}\"><span>{}</span><i style=\"width:{share:.1}%\"></i><b>{}</b></div>",
+            "<div class=\"bar c{}\"><span>{}</span><i \
+             style=\"width:{share:.1}%\"></i><b>{}</b></div>",
             bar.colour.clamp(1, 6),
             escape(&bar.name),
             escape(&bar.text)

@@ -80,7 +80,8 @@ fn waiting(time: &Timeline) -> String {
         line(time, "stalled", 2, PlaybackRow::stalled_ratio),
         line(time, "starting", 4, PlaybackRow::starting_ratio),
     ];
-    let note = "Stalled: playback had begun and waited for data. Starting: it had not begun, or not again after a seek.";
+    let note = "Stalled: playback had begun and waited for data. Starting: it had not begun, or \
+                not again after a seek.";
     chart(time, "Waiting viewers", "of players, in each second", (Scale::Percent, note), lines)
 }
 
@@ -97,7 +98,8 @@ fn delivery(time: &Timeline) -> String {
         line(time, "median viewer", 1, |p| p.delivery_ratio(0.50)),
         line(time, "lowest 5 % (p5)", 2, |p| p.delivery_ratio(0.05)),
     ];
-    let note = "Of players that wanted data throughout the last seconds: below 100 % their buffers shrink. Absent while buffers are full.";
+    let note = "Of players that wanted data throughout the last seconds: below 100 % their \
+                buffers shrink. Absent while buffers are full.";
     chart(time, "Delivery", "of the media's bit rate", (Scale::Percent, note), lines)
 }
 
@@ -112,7 +114,8 @@ fn latency(time: &Timeline, playback: &Playback) -> String {
     ];
     let note = match basis {
         LatencyBasis::ProgramDateTime => {
-            "This host's clock minus the date that the playlist gives to what is played: in error by the difference of the two clocks."
+            "This host's clock minus the date that the playlist gives to what is played: in error \
+             by the difference of the two clocks."
         }
         LatencyBasis::PlaylistEdge => {
             "To the end of the playlist: what encoder, packager and caches took is not in it."
@@ -139,7 +142,8 @@ fn rates(time: &Timeline, playback: &Playback) -> String {
         let by_peers = time.each(|point| mbit(point, point.playback.counters.peer_bytes as f64));
         lines.push(Line::solid("from other viewers", 2, by_peers));
     }
-    let note = "Bit rate of the media: that of the media received, times the players that were meant to play. Delivered is above it while buffers are filled.";
+    let note = "Bit rate of the media: that of the media received, times the players that were \
+                meant to play. Delivered is above it while buffers are filled.";
     chart(
         time,
         "Delivered against the media's bit rate",
@@ -165,7 +169,8 @@ fn peers(time: &Timeline, playback: &Playback) -> String {
         Line::dashed("all media", 6, per_viewer(|c| c.media_bytes + c.peer_bytes)),
         Line::solid("from the server", 1, per_viewer(|c| c.media_bytes)),
     ];
-    let note = "Below the dashed line is what the server would send to each viewer if they had nothing from each other.";
+    let note = "Below the dashed line is what the server would send to each viewer if they had \
+                nothing from each other.";
     chart(time, "Each viewer's media", "Mbit/s for each viewer", (Scale::Plain, note), lines)
 }
 

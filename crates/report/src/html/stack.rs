@@ -58,8 +58,9 @@ impl Stack<'_> {
         }
         let _ = write!(
             out,
-            "</p><div class=\"plot\" data-points=\"{}\"><svg viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" \
-             role=\"img\"><title>{}</title><desc>{} layers, highest sum {} {}</desc>",
+            "</p><div class=\"plot\" data-points=\"{}\"><svg viewBox=\"0 0 1000 100\" \
+             preserveAspectRatio=\"none\" role=\"img\"><title>{}</title><desc>{} layers, highest \
+             sum {} {}</desc>",
             escape(&self.data()),
             escape(self.title),
             self.layers.len(),

@@ -71,7 +71,10 @@ fn joins(summary: &Summary) -> String {
         &rows,
     ));
     if !summary.phases.is_empty() {
-        out.push_str("<h3>Where the time goes <small>median of each phase, from the one before it</small></h3><div class=\"bars\">");
+        out.push_str(
+            "<h3>Where the time goes <small>median of each phase, from the one before \
+             it</small></h3><div class=\"bars\">",
+        );
         let all: f64 =
             summary.phases.iter().map(|phase| phase.ms_p50).fold(0.0, f64::max).max(0.001);
         for phase in &summary.phases {
@@ -226,7 +229,8 @@ fn worst(run: &RunData) -> String {
     }
     let rows: Vec<_> = list.into_iter().map(|(_, track)| worst_row(track)).collect();
     format!(
-        "<h2>Worst viewers</h2>{}<p class=\"over\">By loss, freezes and delay of the worst track together.</p>",
+        "<h2>Worst viewers</h2>{}<p class=\"over\">By loss, freezes and delay of the worst track \
+         together.</p>",
         table(&["viewer", "track", "loss", "lost", "delay p95", "fps", "frozen", "payload"], &rows)
     )
 }

@@ -36,8 +36,9 @@ fn charts(report: &TrendReport) -> String {
         return String::new();
     }
     format!(
-        "<h2>Over the runs</h2><div class=\"charts\">{charts}</div><p class=\"over\">Runs are numbered by their time, as in the table below. \
-         The dashed line is the median that a figure was compared with.</p>"
+        "<h2>Over the runs</h2><div class=\"charts\">{charts}</div><p class=\"over\">Runs are \
+         numbered by their time, as in the table below. The dashed line is the median that a \
+         figure was compared with.</p>"
     )
 }
 

@@ -433,7 +433,8 @@ fn smallest_gain(
         proof.outcome = ProofOutcome::NotDecided;
     }
     Some(format!(
-        "Both serve hardly anybody of a crowd that is {:.0} % larger than what {} serves well: a smaller gain is not excluded.",
+        "Both serve hardly anybody of a crowd that is {:.0} % larger than what {} serves well: a \
+         smaller gain is not excluded.",
         (beyond - 1.0) * 1e2,
         proof.baseline
     ))
@@ -453,12 +454,14 @@ fn cannot_say(
         |figures: &RunFigures| figures.capacity_verdict.as_deref() == Some("at_least");
     match measure {
         // Twice as many might be served well, and still be few of a crowd far beyond the capacity.
-        MatrixMeasure::Hold if serve_nobody(cells) => {
-            Some("Both serve hardly anybody: a difference could not be seen. Hold a smaller crowd, or search ([find]).".to_owned())
-        }
+        MatrixMeasure::Hold if serve_nobody(cells) => Some(
+            "Both serve hardly anybody: a difference could not be seen. Hold a smaller crowd, or \
+             search ([find])."
+                .to_owned(),
+        ),
         MatrixMeasure::Find if cells.iter().all(|cell| valid(cell).any(has_no_limit)) => Some(
-            "Both serve the largest crowd that was tried: a difference could not be seen. Raise `find.ceiling`, or `find.budget` if the \
-             searches ran out of time."
+            "Both serve the largest crowd that was tried: a difference could not be seen. Raise \
+             `find.ceiling`, or `find.budget` if the searches ran out of time."
                 .to_owned(),
         ),
         // More of a resource cannot serve a crowd better that is served well.
@@ -468,7 +471,8 @@ fn cannot_say(
                 && served(cells[0]).is_some_and(|served| served > SERVED_WELL) =>
         {
             Some(
-                "The baseline serves this crowd well: nothing limits it. Hold a larger crowd, or search ([find])."
+                "The baseline serves this crowd well: nothing limits it. Hold a larger crowd, or \
+                 search ([find])."
                     .to_owned(),
             )
         }
@@ -523,27 +527,30 @@ fn reasons(
 fn method(measure: MatrixMeasure, looks: usize) -> Vec<String> {
     let what = match measure {
         MatrixMeasure::Find => {
-            "The value of a run is the largest crowd that was served well, by a search (docs/find.md)."
+            "The value of a run is the largest crowd that was served well, by a search \
+             (docs/find.md)."
         }
         MatrixMeasure::Hold => {
-            "The value of a run is the share of user-seconds that were served well while the crowd was held (docs/find.md); less \
-             than 5 % counts as 5 %."
+            "The value of a run is the share of user-seconds that were served well while the crowd \
+             was held (docs/find.md); less than 5 % counts as 5 %."
         }
     };
     let mut method = vec![
         what.to_owned(),
-        "Runs are made in blocks of baseline, variant, variant, baseline, or the reverse, with a new server for each. A ratio is the \
-         geometric mean over pairs of neighbouring runs; its 95 % interval is Student's t over the pairs."
+        "Runs are made in blocks of baseline, variant, variant, baseline, or the reverse, with a \
+         new server for each. A ratio is the geometric mean over pairs of neighbouring runs; its \
+         95 % interval is Student's t over the pairs."
             .to_owned(),
-        "A/A is the same ratio for the runs of equal configuration in each two successive pairs that count. If it is further from 1 \
-         than the effect, nothing is decided."
+        "A/A is the same ratio for the runs of equal configuration in each two successive pairs \
+         that count. If it is further from 1 than the effect, nothing is decided."
             .to_owned(),
         format!("A change within {:.0} % does not matter.", RATIO_MARGIN * 1e2),
     ];
     if looks > 1 {
         method.push(format!(
-            "The pairs are looked at up to {looks} times, and the first look that decides all variants ends the proof: intervals are wider, so \
-             that all looks together hold with about 95 % (Pocock)."
+            "The pairs are looked at up to {looks} times, and the first look that decides all \
+             variants ends the proof: intervals are wider, so that all looks together hold with \
+             about 95 % (Pocock)."
         ));
     }
     method

@@ -197,23 +197,25 @@ fn method(measure: MatrixMeasure, repeats: u32) -> Vec<String> {
             "A cell's value is the largest crowd that was served well, by a search (docs/find.md)."
         }
         MatrixMeasure::Hold => {
-            "A cell's value is the share of user-seconds that were served well while the crowd was held (docs/find.md); users \
-             that could not join count as bad."
+            "A cell's value is the share of user-seconds that were served well while the crowd was \
+             held (docs/find.md); users that could not join count as bad."
         }
     };
     let noise = if repeats > 1 {
-        "Intervals are 95 %, by Student's t from the variance between runs of the same cell, pooled over all cells. \
-         They hold for each difference by itself."
+        "Intervals are 95 %, by Student's t from the variance between runs of the same cell, \
+         pooled over all cells. They hold for each difference by itself."
     } else {
-        "Each cell was run once: there are no intervals, and no effect is decided. Write repeats = 2 for both."
+        "Each cell was run once: there are no intervals, and no effect is decided. Write repeats = \
+         2 for both."
     };
     vec![
         what.to_owned(),
-        "An effect is the mean difference between cells that differ in nothing but this factor. Invalid and skipped cells are \
-         left out together with their partners."
+        "An effect is the mean difference between cells that differ in nothing but this factor. \
+         Invalid and skipped cells are left out together with their partners."
             .to_owned(),
         noise.to_owned(),
-        "No effect: the interval lies within the margin (5 points of a share, 5 % of the mean of other values)."
+        "No effect: the interval lies within the margin (5 points of a share, 5 % of the mean of \
+         other values)."
             .to_owned(),
     ]
 }
@@ -227,7 +229,8 @@ fn notes(cells: &[MatrixCell], repeats: u32) -> Vec<String> {
         values.dedup();
         if values.len() > 1 {
             notes.push(format!(
-                "The runs were not made in one environment: {key} was {}. Differences between cells may come from that.",
+                "The runs were not made in one environment: {key} was {}. Differences between \
+                 cells may come from that.",
                 values.join(" and ")
             ));
         }
@@ -250,8 +253,8 @@ fn notes(cells: &[MatrixCell], repeats: u32) -> Vec<String> {
         .count();
     if at_least > 0 {
         notes.push(format!(
-            "In {at_least} runs the largest crowd that may be tried was served well: the capacity there is at least that, and \
-             effects may be larger than they look."
+            "In {at_least} runs the largest crowd that may be tried was served well: the capacity \
+             there is at least that, and effects may be larger than they look."
         ));
     }
     let split = cells

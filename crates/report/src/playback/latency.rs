@@ -62,7 +62,8 @@ impl LiveLatency {
                 )
             }
             (false, ahead, _) if ahead > 0.0 => format!(
-                "to the end of the playlist, as its dates are ahead of this host's clock in {} of the player-seconds",
+                "to the end of the playlist, as its dates are ahead of this host's clock in {} of \
+                 the player-seconds",
                 percent(ahead)
             ),
             (false, _, _) => "to the end of the playlist".to_owned(),

@@ -120,9 +120,13 @@ impl Peers {
     /// What late hashes cost, in a line; `None` where they came in time.
     pub(crate) fn hashes_line(&self) -> Option<String> {
         (self.hash_reloads > 0).then(|| {
-            let (count, of) = (grouped(self.hash_reloads), if self.hash_reloads == 1 { "segment" } else { "segments" });
+            let (count, of) = (
+                grouped(self.hash_reloads),
+                if self.hash_reloads == 1 { "segment" } else { "segments" },
+            );
             format!(
-                "late: {count} {of} came from the server and {was} loaded again, since the list of hashes did not name {it} in time",
+                "late: {count} {of} came from the server and {was} loaded again, since the list \
+                 of hashes did not name {it} in time",
                 was = if self.hash_reloads == 1 { "was" } else { "were" },
                 it = if self.hash_reloads == 1 { "it" } else { "them" },
             )

@@ -203,7 +203,8 @@ fn sentences(chat: &ChatSize, currency: Option<&str>) -> Vec<String> {
             percent(talk.thread.value)
         };
         all.push(format!(
-            "While they talk as in the run ({} messages a second, {} deliveries) it is used to {share}{}",
+            "While they talk as in the run ({} messages a second, {} deliveries) it is used to \
+             {share}{}",
             number(talk.messages_per_second),
             grouped(talk.deliveries_per_second, 0),
             if talk.thread.value > 1.0 {
@@ -227,14 +228,16 @@ fn sentences(chat: &ChatSize, currency: Option<&str>) -> Vec<String> {
                 )
             });
         all.push(format!(
-            "{} rooms of at most {}, each with a server process of its own, can be joined as fast and can talk{priced}",
+            "{} rooms of at most {}, each with a server process of its own, can be joined as fast \
+             and can talk{priced}",
             grouped(room.rooms, 0),
             grouped(room.largest_room, 0)
         ));
     }
     if room.extrapolation.is_one() {
         all.push(format!(
-            "It is extrapolated ×{:.1} from the largest room of the run; each delivery is taken to cost the same in a larger room",
+            "It is extrapolated ×{:.1} from the largest room of the run; each delivery is taken \
+             to cost the same in a larger room",
             room.extrapolation.factor
         ));
     }

@@ -18,8 +18,9 @@ pub(crate) fn render(summary: &Summary) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let note = "At the largest load that passed, without headroom; the interval is that of the fit (95 %). `throng price RUN \
-                --viewers N` says what another crowd needs, on which machines, and with a price file what it costs.";
+    let note = "At the largest load that passed, without headroom; the interval is that of the \
+                fit (95 %). `throng price RUN --viewers N` says what another crowd needs, on \
+                which machines, and with a price file what it costs.";
     [
         "<h2>Size</h2>",
         &table(&["Resource", "users served by one more"], &rows),

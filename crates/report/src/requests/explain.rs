@@ -17,14 +17,15 @@ pub(super) fn remarks(beside: &LogComparison, log: &LogRequests, has_others: boo
     }
     if beside.cut_off_in_log > 0 {
         remarks.push(format!(
-            "{} responses that players cut off are in the log with a status for a client that has gone (499, 408, 0)",
+            "{} responses that players cut off are in the log with a status for a client that has \
+             gone (499, 408, 0)",
             grouped(beside.cut_off_in_log)
         ));
     }
     if beside.given_up > 0 {
         remarks.push(format!(
-            "{} requests had no response when their players gave them up (they left, or it took too long); the log has {} of \
-             them, with the status that the server decided on",
+            "{} requests had no response when their players gave them up (they left, or it took \
+             too long); the log has {} of them, with the status that the server decided on",
             grouped(beside.given_up),
             grouped(beside.given_up_in_log)
         ));
@@ -55,15 +56,18 @@ fn nothing(beside: &LogComparison, log: &LogRequests) -> String {
         return "no request of the run, or of the chosen host and prefix, had a response".into();
     }
     if log.lines == 0 {
-        return "the log is empty: it may be written through a buffer (nginx: `buffer=`, `flush=`), or be another file".into();
+        return "the log is empty: it may be written through a buffer (nginx: `buffer=`, \
+                `flush=`), or be another file"
+            .into();
     }
     if log.unread == log.lines {
         return format!("none of the {} lines is in a supported format", count(log.lines));
     }
     if log.of_other_agents + log.without_agent() > 0 {
         return format!(
-            "{} lines in the time of the run are of user agents that do not begin with `{}`: a header of the scenario may set \
-             another, or a proxy does; --user-agent NAME, or --user-agent '' for all",
+            "{} lines in the time of the run are of user agents that do not begin with `{}`: a \
+             header of the scenario may set another, or a proxy does; --user-agent NAME, or \
+             --user-agent '' for all",
             count(log.of_other_agents + log.without_agent()),
             log.selection.user_agent
         );
@@ -74,7 +78,9 @@ fn nothing(beside: &LogComparison, log: &LogRequests) -> String {
             "none of the {lines} lines in the time of the run has a path that begins with {prefix}"
         );
     }
-    "no line is of the time of the run: the log is of another time, its clock or time zone is wrong, or it was rotated".into()
+    "no line is of the time of the run: the log is of another time, its clock or time zone is \
+     wrong, or it was rotated"
+        .into()
 }
 
 fn missing(beside: &LogComparison, log: &LogRequests) -> String {
@@ -83,25 +89,28 @@ fn missing(beside: &LogComparison, log: &LogRequests) -> String {
     let (first, last) = (beside.from_unix_s + 1.0, beside.to_unix_s - 1.0);
     match log.span {
         Some((begins, _)) if begins > first + 1.0 => format!(
-            "{lacks}: it begins {:.0} s after the first request; an earlier file may have the rest (--access-log takes several)",
+            "{lacks}: it begins {:.0} s after the first request; an earlier file may have the \
+             rest (--access-log takes several)",
             begins - first
         ),
         Some((_, ends)) if ends < last - 1.0 => format!(
-            "{lacks}: it ends {:.0} s before the last request; it may be written through a buffer (nginx: `buffer=`, `flush=`), \
-             or go on in another file",
+            "{lacks}: it ends {:.0} s before the last request; it may be written through a buffer \
+             (nginx: `buffer=`, `flush=`), or go on in another file",
             last - ends
         ),
         _ if log.unread >= beside.missing => {
             format!("{lacks}, and {} lines are in an unsupported format", grouped(log.unread))
         }
         _ if log.without_agent() + log.of_other_agents >= beside.missing => format!(
-            "{lacks}, and has {} others in the same time without the user agent `{}`: a proxy in front may change it",
+            "{lacks}, and has {} others in the same time without the user agent `{}`: a proxy in \
+             front may change it",
             grouped(log.without_agent() + log.of_other_agents),
             log.selection.user_agent
         ),
         _ => format!(
-            "{lacks}, though it covers all of the run: something in front of this server answered them (a cache, a CDN, another \
-             instance behind a balancer), or the server does not log them"
+            "{lacks}, though it covers all of the run: something in front of this server answered \
+             them (a cache, a CDN, another instance behind a balancer), or the server does not \
+             log them"
         ),
     }
 }
@@ -110,14 +119,16 @@ fn surplus(beside: &LogComparison, log: &LogRequests) -> String {
     let has = format!("the log has {} requests that the run did not make", grouped(beside.surplus));
     if !log.has_agents() {
         return format!(
-            "{has}: it names no user agents, so that requests of others cannot be told apart; --prefix selects by path"
+            "{has}: it names no user agents, so that requests of others cannot be told apart; \
+             --prefix selects by path"
         );
     }
     if log.selection.user_agent.is_empty() {
         return format!("{has}: all user agents are compared, those of others too");
     }
     format!(
-        "{has}, of the user agent `{}`: another run at the same time, or a proxy that repeats requests",
+        "{has}, of the user agent `{}`: another run at the same time, or a proxy that repeats \
+         requests",
         log.selection.user_agent
     )
 }

@@ -70,7 +70,8 @@ fn beside_text(beside: &LogComparison, rows_max: usize) -> String {
     let (from, to) = (clock(beside.from_unix_s), clock(beside.to_unix_s));
     let _ = writeln!(
         out,
-        "          compared: {from} to {to} UTC, a second more on each side than the requests, as logs have whole seconds"
+        "          compared: {from} to {to} UTC, a second more on each side than the requests, as \
+         logs have whole seconds"
     );
     let differing: Vec<&ComparedUri> =
         beside.uris.iter().filter(|uri| uri.difference() != 0).collect();
@@ -123,18 +124,22 @@ fn answer(beside: &LogComparison, differing: usize) -> String {
     match beside.answer {
         LogAnswer::Equal => {
             format!(
-                "EQUAL     {ours} answered requests in both, the same for each of {uris} URIs and statuses"
+                "EQUAL     {ours} answered requests in both, the same for each of {uris} URIs and \
+                 statuses"
             )
         }
         LogAnswer::EqualButForCutOff => format!(
-            "EQUAL     {ours} answered requests, {theirs} in the log; the difference is of requests that players ended"
+            "EQUAL     {ours} answered requests, {theirs} in the log; the difference is of \
+             requests that players ended"
         ),
         LogAnswer::Differs => format!(
-            "DIFFERS   {ours} answered requests, {theirs} in the log; {differing} of {uris} URIs and statuses differ"
+            "DIFFERS   {ours} answered requests, {theirs} in the log; {differing} of {uris} URIs \
+             and statuses differ"
         ),
         LogAnswer::NothingToCompare => {
             format!(
-                "NOTHING   {ours} answered requests, {theirs} in the log: there is nothing to compare"
+                "NOTHING   {ours} answered requests, {theirs} in the log: there is nothing to \
+                 compare"
             )
         }
     }

@@ -153,10 +153,11 @@ fn remarks(before: &MeasuredRun, run: &MeasuredRun) -> Vec<String> {
 
 fn method(margin_ratio: f64) -> Vec<String> {
     vec![format!(
-        "Each figure is compared with the median of the last {BEFORE_MAX} before it, of at least {BEFORE_MIN}, by the modified z-score of \
-         Iglewicz and Hoaglin: above {SCORE_MAX} median absolute deviations × 1.4826, and further away than the margin, {} % of the median or \
-         the least that matters of the quantity. Two in a row on the same side are a change that began with the first; one alone is an \
-         outlier. A change starts a new reference.",
+        "Each figure is compared with the median of the last {BEFORE_MAX} before it, of at least \
+         {BEFORE_MIN}, by the modified z-score of Iglewicz and Hoaglin: above {SCORE_MAX} median \
+         absolute deviations × 1.4826, and further away than the margin, {} % of the median or \
+         the least that matters of the quantity. Two in a row on the same side are a change that \
+         began with the first; one alone is an outlier. A change starts a new reference.",
         (margin_ratio * 1e3).round() / 10.0
     )]
 }

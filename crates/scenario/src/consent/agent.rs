@@ -25,7 +25,8 @@ pub struct AgentProof {
 pub enum AgentProofError {
     /// It answers at another address.
     #[error(
-        "the agent answers at {agent}, the target is at {target}: run the agent on the target itself"
+        "the agent answers at {agent}, the target is at {target}: run the agent on the target \
+         itself"
     )]
     OtherAddress {
         /// The address of the agent.

@@ -129,7 +129,8 @@ impl fmt::Display for Refusal {
             }
             Self::PrivateNotAllowed(address) => write!(
                 f,
-                "{address} is private and not allowed: add its network to target.allow (`--allow-target {address}`)"
+                "{address} is private and not allowed: add its network to target.allow \
+                 (`--allow-target {address}`)"
             ),
             Self::PublicNotProven(address) => write!(
                 f,
@@ -138,14 +139,15 @@ impl fmt::Display for Refusal {
             ),
             Self::ThisHost(address) => write!(
                 f,
-                "{address} is this machine, and not all of the target is on it: a server elsewhere may not send the crowd here, \
-                 unless the address itself is allowed (`--allow-target {address}`)"
+                "{address} is this machine, and not all of the target is on it: a server \
+                 elsewhere may not send the crowd here, unless the address itself is allowed \
+                 (`--allow-target {address}`)"
             ),
             Self::NoPort(address) => write!(f, "port 0 of {address} is not a destination"),
             Self::OtherPort(protocol, to) => write!(
                 f,
-                "{} has not agreed to load on {protocol} port {port}: its agent has to name it with `--allow-load \
-                 {port}/{protocol}`, or its consent proof with `{key} = {port}`",
+                "{} has not agreed to load on {protocol} port {port}: its agent has to name it \
+                 with `--allow-load {port}/{protocol}`, or its consent proof with `{key} = {port}`",
                 to.ip(),
                 port = to.port(),
                 key = match protocol {

@@ -9,8 +9,9 @@ use std::sync::Arc;
 #[must_use]
 pub fn way_to_agree(protocol: IpProtocol, to: SocketAddr) -> String {
     format!(
-        "a private address needs `--allow-target {}`, a public one a consent proof; an agent has to name the port too, \
-         `--allow-load {}/{protocol}`, and one of this machine needs a target on it",
+        "a private address needs `--allow-target {}`, a public one a consent proof; an agent has \
+         to name the port too, `--allow-load {}/{protocol}`, and one of this machine needs a \
+         target on it",
         to.ip(),
         to.port()
     )

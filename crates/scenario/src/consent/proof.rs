@@ -60,8 +60,8 @@ pub enum ConsentProofError {
     Malformed(String),
     /// The format of an earlier version, whose token was readable for all.
     #[error(
-        "consent proof: it has a `token` of an earlier version, which any tester could use; remove it, and publish the file that \
-         `throng consent HOST:PORT` makes (docs/consent.md)"
+        "consent proof: it has a `token` of an earlier version, which any tester could use; \
+         remove it, and publish the file that `throng consent HOST:PORT` makes (docs/consent.md)"
     )]
     ClearToken,
     /// A field that every proof needs is missing.
@@ -69,8 +69,8 @@ pub enum ConsentProofError {
     Missing(&'static str),
     /// It was not authenticated with the secret of this run.
     #[error(
-        "consent proof: it is for `{tester}` and does not match the secret of this run: it belongs to another tester, or was \
-         changed after `throng consent` made it"
+        "consent proof: it is for `{tester}` and does not match the secret of this run: it \
+         belongs to another tester, or was changed after `throng consent` made it"
     )]
     OtherSecret {
         /// The tester of the proof.

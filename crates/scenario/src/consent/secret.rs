@@ -19,8 +19,9 @@ pub struct ConsentSecret([u8; SECRET_BYTES]);
 /// The error for a text that is not a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a consent secret is 64 hexadecimal digits, as `throng consent HOST:PORT` makes it together with the file that the \
-     owner publishes; tokens of earlier versions are invalid (docs/consent.md)"
+    "a consent secret is 64 hexadecimal digits, as `throng consent HOST:PORT` makes it together \
+     with the file that the owner publishes; tokens of earlier versions are invalid \
+     (docs/consent.md)"
 )]
 pub struct ConsentSecretError;
 

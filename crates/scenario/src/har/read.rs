@@ -91,7 +91,8 @@ impl PagePlan {
         let document = repeated.iter().position(|r| is_document(r.entry) && !is_redirect(r.status));
         let document = document.ok_or_else(|| {
             HarError::of_file(
-                "none of its entries is a page (text/html): record the load of the page from its begin",
+                "none of its entries is a page (text/html): record the load of the page from its \
+                 begin",
             )
         })?;
         // Redirects to the page are before it.

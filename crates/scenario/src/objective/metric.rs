@@ -132,7 +132,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::VideoLoss,
         names: &["video.loss", "loss"],
-        doc: "video packets lost after retransmission, of those expected (RFC 3550 A.3), time without any expected packet counting as lost; without a quantile over the whole run",
+        doc: "video packets lost after retransmission, of those expected (RFC 3550 A.3), time \
+              without any expected packet counting as lost; without a quantile over the whole run",
         unit: Ratio,
         population: UserSeconds,
         whole: true,
@@ -142,7 +143,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::VideoDelay,
         names: &["video.delay", "delay"],
-        doc: "delay of video frames above the least that their track has seen (relative: needs no synchronised clock)",
+        doc: "delay of video frames above the least that their track has seen (relative: needs no \
+              synchronised clock)",
         unit: Milliseconds,
         population: Frames,
         whole: false,
@@ -152,7 +154,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::VideoOneWayDelay,
         names: &["video.one_way_delay"],
-        doc: "absolute delay of video frames from capture to arrival, where the stream carries capture times",
+        doc: "absolute delay of video frames from capture to arrival, where the stream carries \
+              capture times",
         unit: Milliseconds,
         population: Frames,
         whole: false,
@@ -172,7 +175,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::VideoFreeze,
         names: &["video.freeze", "freeze"],
-        doc: "playing time spent in a freeze (W3C webrtc-stats definition); without a quantile over all participants together",
+        doc: "playing time spent in a freeze (W3C webrtc-stats definition); without a quantile \
+              over all participants together",
         unit: Ratio,
         population: Participants,
         whole: true,
@@ -182,7 +186,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::VideoResolution,
         names: &["video.resolution", "resolution"],
-        doc: "the shorter side of the picture that is shown, pixels (720 of 720p), of streams whose size is known: H.264 and VP8 as packets, renditions of HLS that say theirs",
+        doc: "the shorter side of the picture that is shown, pixels (720 of 720p), of streams \
+              whose size is known: H.264 and VP8 as packets, renditions of HLS that say theirs",
         unit: Lines,
         population: UserSeconds,
         whole: false,
@@ -202,7 +207,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::AudioLoss,
         names: &["audio.loss"],
-        doc: "audio packets lost, of those expected (RFC 3550 A.3), time without any expected packet counting as lost; without a quantile over the whole run",
+        doc: "audio packets lost, of those expected (RFC 3550 A.3), time without any expected \
+              packet counting as lost; without a quantile over the whole run",
         unit: Ratio,
         population: UserSeconds,
         whole: true,
@@ -212,7 +218,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::AudioDelay,
         names: &["audio.delay"],
-        doc: "delay of audio packets above the least that their track has seen (relative: needs no synchronised clock)",
+        doc: "delay of audio packets above the least that their track has seen (relative: needs \
+              no synchronised clock)",
         unit: Milliseconds,
         population: Frames,
         whole: false,
@@ -232,7 +239,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::Connect,
         names: &["connect"],
-        doc: "time from the intended join until ICE and DTLS are up; a participant that failed counts as slower than any",
+        doc: "time from the intended join until ICE and DTLS are up; a participant that failed \
+              counts as slower than any",
         unit: Milliseconds,
         population: Participants,
         whole: false,
@@ -242,7 +250,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::FirstFrame,
         names: &["first_frame"],
-        doc: "time from the intended join to the first decodable frame; a participant that failed counts as slower than any",
+        doc: "time from the intended join to the first decodable frame; a participant that failed \
+              counts as slower than any",
         unit: Milliseconds,
         population: Participants,
         whole: false,
@@ -252,7 +261,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::Startup,
         names: &["startup"],
-        doc: "time from the intended join until a player begins playback (CTA-2066 startup time); a player that failed counts as slower than any",
+        doc: "time from the intended join until a player begins playback (CTA-2066 startup time); \
+              a player that failed counts as slower than any",
         unit: Milliseconds,
         population: Participants,
         whole: false,
@@ -262,7 +272,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::StallRatio,
         names: &["stall_ratio"],
-        doc: "time that a player stalled, of the time since playback began (CTA-2066 rebuffering ratio, without startup and pauses); without a quantile over all players together",
+        doc: "time that a player stalled, of the time since playback began (CTA-2066 rebuffering \
+              ratio, without startup and pauses); without a quantile over all players together",
         unit: Ratio,
         population: Participants,
         whole: true,
@@ -272,7 +283,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::Stalls,
         names: &["stalls"],
-        doc: "stalls of a player over its stay; a player that failed before playback counts as worse than any",
+        doc: "stalls of a player over its stay; a player that failed before playback counts as \
+              worse than any",
         unit: Count,
         population: Participants,
         whole: false,
@@ -282,7 +294,9 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::Delivery,
         names: &["delivery"],
-        doc: "media time that a player received, of the time in which it wanted data: below 1 the server delivers less than the media's bit rate; with a quantile over seconds in which data was wanted throughout (at most 1), without one over all players together",
+        doc: "media time that a player received, of the time in which it wanted data: below 1 the \
+              server delivers less than the media's bit rate; with a quantile over seconds in \
+              which data was wanted throughout (at most 1), without one over all players together",
         unit: OfBitRate,
         population: UserSeconds,
         whole: true,
@@ -292,7 +306,9 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::Latency,
         names: &["latency"],
-        doc: "how far behind a live stream a player is: by the playlist's dates and this host's clock, in error by the difference of the clocks; to the end of the playlist where it has none, or where they run ahead of that clock",
+        doc: "how far behind a live stream a player is: by the playlist's dates and this host's \
+              clock, in error by the difference of the clocks; to the end of the playlist where \
+              it has none, or where they run ahead of that clock",
         unit: Milliseconds,
         population: UserSeconds,
         whole: false,
@@ -302,7 +318,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::ChatDelivery,
         names: &["chat.delivery"],
-        doc: "time from the intended time of a chat message until a participant in its room has it; one that never comes counts as later than any",
+        doc: "time from the intended time of a chat message until a participant in its room has \
+              it; one that never comes counts as later than any",
         unit: Milliseconds,
         population: Messages,
         whole: false,
@@ -312,7 +329,8 @@ pub const CATALOGUE: [MetricEntry; 20] = [
     MetricEntry {
         metric: Metric::ChatMissing,
         names: &["chat.missing"],
-        doc: "chat messages that a participant should have had and did not within 10 s, of those that were due",
+        doc: "chat messages that a participant should have had and did not within 10 s, of those \
+              that were due",
         unit: Ratio,
         population: Run,
         whole: true,

@@ -165,7 +165,9 @@ fn reconnect(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Reconnect> 
     Some(Reconnect { at: at?, within })
 }
 
-const ARRIVAL: &str = "a table such as { every = \"100ms\" }, { ramp = \"60s\" }, { burst = { size = 50, every = \"10s\" } } or { poisson = { rate = \"5/s\", seed = 7 } }";
+const ARRIVAL: &str = "a table such as { every = \"100ms\" }, { ramp = \"60s\" }, { burst = { \
+                       size = 50, every = \"10s\" } } or { poisson = { rate = \"5/s\", seed = 7 } \
+                       }";
 
 fn arrival(reader: &mut Reader, node: &Node, path: &str) -> Option<ArrivalKind> {
     let mut fields = reader.table(node, path, ARRIVAL)?;

@@ -91,7 +91,8 @@ pub(super) fn check(
             (true, None) => {
                 let message =
                     format!("the URL of {} has {{stream}}, but `streams` is missing", cohort.name);
-                let help = "write streams = 10 under [crowd] (--streams 10), or {n} in the URL for one stream each";
+                let help = "write streams = 10 under [crowd] (--streams 10), or {n} in the URL \
+                            for one stream each";
                 reader.fail(spans.url.unwrap_or(spans.cohort), message, help);
             }
             (false, Some(_)) => {

@@ -188,7 +188,8 @@ fn check(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
 }
 
 /// Keys that RTSP has nothing for.
-const HTTP_KEYS: &str = "format, http, headers, page, credentials, har, buffer, start, patience, rendition, p2p and what is for live streams";
+const HTTP_KEYS: &str = "format, http, headers, page, credentials, har, buffer, start, patience, \
+                         rendition, p2p and what is for live streams";
 
 /// A player needs recordings as the target.
 pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Option<Span>]) {

@@ -15,7 +15,8 @@ use crate::suggestion::nearest;
 use crate::units;
 
 const PUBLISH: &str = "\"none\", or a table such as { video = \"240p\", audio = true }";
-const SUBSCRIBE: &str = "\"all\", \"none\", \"last_speakers(10)\", or a table such as { video = \"last_speakers(10)\", audio = \"all\" }";
+const SUBSCRIBE: &str = "\"all\", \"none\", \"last_speakers(10)\", or a table such as { video = \
+                         \"last_speakers(10)\", audio = \"all\" }";
 /// Most steps of a script.
 const STEPS_MAX: usize = 1_000;
 const LAYERS: &str =

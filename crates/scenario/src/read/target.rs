@@ -203,8 +203,9 @@ pub(super) fn check_access(
     let (message, help) = match (target.protocol().facts().api_keys, room, has_token) {
         (ApiKeys::RoomOfUrl, None, false) => (
             "LiveKit requires a token",
-            "write under [target] api_key = \"…\" and api_secret = \"env:NAME\", or a token for one participant; on \
-             the command line --set target.api_key=… --set target.api_secret=env:NAME, or --token",
+            "write under [target] api_key = \"…\" and api_secret = \"env:NAME\", or a token for \
+             one participant; on the command line --set target.api_key=… --set \
+             target.api_secret=env:NAME, or --token",
         ),
         (ApiKeys::RoomOfUrl, Some(true), _) => {
             ("`target.room`: the URL names LiveKit's room already", "remove target.room")
@@ -265,7 +266,8 @@ fn stun(reader: &mut Reader, node: &Node, target: &Target) -> Option<StunServer>
     let (message, help) = match StunServer::parse(&text) {
         Some(server) if server.is_resolved_with(target.url()) => return Some(server),
         Some(_) => (
-            "`target.stun` names another host than `target.url`; throng does not resolve names of STUN servers",
+            "`target.stun` names another host than `target.url`; throng does not resolve names of \
+             STUN servers",
             "write its IP address, such as stun = \"stun:10.0.0.1:3478\"",
         ),
         None => (

@@ -53,7 +53,8 @@ pub(super) fn check(
 ) -> Option<TurnServer> {
     let message = match TurnUri::parse(&turn.uri) {
         Ok(uri) if uri.is_resolved_with(target.url()) => return Some(turn),
-        Ok(_) => "`target.turn` names another host than `target.url`; throng does not resolve names of TURN servers"
+        Ok(_) => "`target.turn` names another host than `target.url`; throng does not resolve \
+                  names of TURN servers"
             .into(),
         Err(error) => format!("`target.turn`: {error}"),
     };

@@ -94,16 +94,17 @@ impl MediaFile {
     fn coding(self) -> &'static str {
         match self {
             Self::H264 => {
-                "-c:v libx264 -preset veryfast -pix_fmt yuv420p -bf 0 -g 25 -b:v 800k -c:a aac -b:a 128k"
+                "-c:v libx264 -preset veryfast -pix_fmt yuv420p -bf 0 -g 25 -b:v 800k -c:a aac \
+                 -b:a 128k"
             }
             Self::H264BFrames => {
-                "-c:v libx264 -preset veryfast -pix_fmt yuv420p -bf 2 -x264-params b-adapt=0 -g 25 -b:v 800k \
-                 -c:a aac -b:a 128k"
+                "-c:v libx264 -preset veryfast -pix_fmt yuv420p -bf 2 -x264-params b-adapt=0 -g 25 \
+                 -b:v 800k -c:a aac -b:a 128k"
             }
             Self::Mpeg2 => "-c:v mpeg2video -bf 0 -g 25 -b:v 800k -c:a mp2 -b:a 128k",
             Self::H265 => {
-                "-c:v libx265 -preset ultrafast -pix_fmt yuv420p -x265-params log-level=error:bframes=0 -g 25 \
-                 -b:v 800k -tag:v hvc1"
+                "-c:v libx265 -preset ultrafast -pix_fmt yuv420p -x265-params \
+                 log-level=error:bframes=0 -g 25 -b:v 800k -tag:v hvc1"
             }
             Self::Mpeg4 => "-c:v mpeg4 -bf 0 -g 25 -b:v 800k",
             // RTP carries JPEG with the standard Huffman tables only (RFC 2435).

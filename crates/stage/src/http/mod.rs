@@ -135,13 +135,11 @@ async fn route(room: &Room, request: Request<Incoming>) -> Answer {
 
 fn front_page(room: &Room) -> String {
     format!(
-        "throng stage {}: a small media server for load tests.\n\n\
-         POST /whep    view (WHEP); ?card=standard or ?card=low picks the test card\n\
-         POST /whip    publish (WHIP); without a publisher the test card plays\n\
-         \x20             ?stream=NAME, with either: one of several streams, each with a publisher\n\
-         GET  /player  view in a browser\n\
-         GET  /stats   counters, JSON\n\n\
-         {} worker(s), room for {} viewers\n",
+        "throng stage {}: a small media server for load tests.\n\nPOST /whep    view (WHEP); \
+         ?card=standard or ?card=low picks the test card\nPOST /whip    publish (WHIP); without a \
+         publisher the test card plays\n\x20             ?stream=NAME, with either: one of \
+         several streams, each with a publisher\nGET  /player  view in a browser\nGET  /stats   \
+         counters, JSON\n\n{} worker(s), room for {} viewers\n",
         env!("CARGO_PKG_VERSION"),
         room.config.workers,
         room.config.max_viewers

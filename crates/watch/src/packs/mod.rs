@@ -327,7 +327,8 @@ fn bad_thread_name(name: &Spanned<String>) -> Option<Problem> {
     let fixed = name.get_ref().bytes().filter(|byte| *byte != b'*').count();
     if fixed > THREAD_NAME_BYTES_MAX {
         let reason = format!(
-            "`{}` cannot match any thread: the kernel keeps {THREAD_NAME_BYTES_MAX} bytes of a name; shorten it",
+            "`{}` cannot match any thread: the kernel keeps {THREAD_NAME_BYTES_MAX} bytes of a \
+             name; shorten it",
             name.get_ref()
         );
         return Some((name.span().start, reason));

@@ -171,8 +171,9 @@ fn unnamed(profile: &Profile, debug_files: &HashMap<String, String>) -> Vec<Stri
             .get(file)
             .map_or_else(String::new, |path| format!("; they belong at {path}"));
         format!(
-            "{percent} % of the samples are in functions of {file} that have no names: its symbols are stripped; install \
-             its debug symbols (-dbgsym, -dbg or -debuginfo packages), or a build that keeps them{place}"
+            "{percent} % of the samples are in functions of {file} that have no names: its \
+             symbols are stripped; install its debug symbols (-dbgsym, -dbg or -debuginfo \
+             packages), or a build that keeps them{place}"
         )
     };
     files.into_iter().map(say).collect()
@@ -182,8 +183,8 @@ fn add_limits(tracked: &TrackedProcesses, cut: u64, throttled: u64, profile: &mu
     let mut say = |text: String| profile.limits.push(text);
     if tracked.unreadable > 0 {
         say(format!(
-            "the mappings of {} processes could not be read, so their functions have no names: they belong to another \
-             user; run as root, or give the binary CAP_SYS_PTRACE",
+            "the mappings of {} processes could not be read, so their functions have no names: \
+             they belong to another user; run as root, or give the binary CAP_SYS_PTRACE",
             tracked.unreadable
         ));
     }
@@ -203,8 +204,8 @@ fn add_limits(tracked: &TrackedProcesses, cut: u64, throttled: u64, profile: &mu
     }
     if throttled > 0 {
         say(format!(
-            "the kernel paused sampling {throttled} times to bound its cost (kernel.perf_cpu_time_max_percent); \
-             use a lower frequency"
+            "the kernel paused sampling {throttled} times to bound its cost \
+             (kernel.perf_cpu_time_max_percent); use a lower frequency"
         ));
     }
 }

@@ -56,35 +56,42 @@ impl Privileges {
     /// Why the sampler could not start and how to fix it, as a sentence.
     pub(crate) fn explain(&self, error: &RingError) -> String {
         let (RingError::Open(cause) | RingError::Map(cause)) = error;
-        let help = "run as root, or give the binary the right: setcap cap_perfmon,cap_sys_ptrace,cap_syslog=ep, or \
-                    sysctl kernel.perf_event_paranoid=0";
+        let help = "run as root, or give the binary the right: setcap \
+                    cap_perfmon,cap_sys_ptrace,cap_syslog=ep, or sysctl \
+                    kernel.perf_event_paranoid=0";
         let paranoid =
             self.paranoid.map_or("cannot be read".to_owned(), |level| format!("is {level}"));
         match (error, cause.kind(), cause.raw_os_error()) {
             (RingError::Map(_), io::ErrorKind::PermissionDenied, _) => format!(
-                "no sampling clock: its ring buffer exceeds the limit of locked memory (kernel.perf_event_mlock_kb is \
-                 {} of the 516 that are needed for each CPU, and this process lacks CAP_IPC_LOCK); raise the limit or \
-                 grant the capability",
+                "no sampling clock: its ring buffer exceeds the limit of locked memory \
+                 (kernel.perf_event_mlock_kb is {} of the 516 that are needed for each CPU, and \
+                 this process lacks CAP_IPC_LOCK); raise the limit or grant the capability",
                 self.mlock_kb.map_or("?".to_owned(), |kb| kb.to_string()),
             ),
-            (RingError::Open(_), io::ErrorKind::PermissionDenied, _) if self.may_profile && self.is_filtered => {
-                "no sampling clock: a seccomp filter refuses perf_event_open; in a container start it with \
-                 --cap-add PERFMON --cap-add SYS_PTRACE (Docker's own filter then lets it through), or run outside"
+            (RingError::Open(_), io::ErrorKind::PermissionDenied, _)
+                if self.may_profile && self.is_filtered =>
+            {
+                "no sampling clock: a seccomp filter refuses perf_event_open; in a container start \
+                 it with --cap-add PERFMON --cap-add SYS_PTRACE (Docker's own filter then lets it \
+                 through), or run outside"
                     .to_owned()
             }
-            (RingError::Open(_), io::ErrorKind::PermissionDenied, _) if self.is_filtered => format!(
-                "no sampling clock: this process lacks CAP_PERFMON (kernel.perf_event_paranoid {paranoid}) and runs \
-                 behind a seccomp filter; in a container: --cap-add PERFMON --cap-add SYS_PTRACE; else {help}"
-            ),
+            (RingError::Open(_), io::ErrorKind::PermissionDenied, _) if self.is_filtered => {
+                format!(
+                    "no sampling clock: this process lacks CAP_PERFMON \
+                     (kernel.perf_event_paranoid {paranoid}) and runs behind a seccomp filter; in \
+                     a container: --cap-add PERFMON --cap-add SYS_PTRACE; else {help}"
+                )
+            }
             (RingError::Open(_), io::ErrorKind::PermissionDenied, _) => format!(
-                "no sampling clock: kernel.perf_event_paranoid {paranoid} and this process lacks CAP_PERFMON; {help}"
+                "no sampling clock: kernel.perf_event_paranoid {paranoid} and this process lacks \
+                 CAP_PERFMON; {help}"
             ),
             (_, _, Some(libc::EMFILE | libc::ENFILE)) => {
-                format!("no sampling clock: {error}; it needs one file descriptor for each CPU: raise the limit (ulimit -n)")
-            }
-            (_, _, Some(libc::ENOSYS)) => {
-                "no sampling clock: this kernel is built without perf events (CONFIG_PERF_EVENTS), or hides them"
-                    .to_owned()
+                format!(
+                    "no sampling clock: {error}; it needs one file descriptor for each CPU: raise \
+                     the limit (ulimit -n)"
+                )
             }
             _ => format!("no sampling clock: {error}"),
         }

@@ -146,8 +146,8 @@ impl StateSampler {
         let seconds = profile.duration_us as f64 / 1e6;
         if each < 0.8 * f64::from(rounds) && seconds > 0.0 && !self.samples.is_empty() {
             profile.limits.push(format!(
-                "{} threads were sampled in turn, each {:.1} times a second, so that sampling stays below {:.0} % of a \
-                 core",
+                "{} threads were sampled in turn, each {:.1} times a second, so that sampling \
+                 stays below {:.0} % of a core",
                 self.samples.len(),
                 each / seconds,
                 CPU_SHARE_MAX * 100.0
@@ -164,8 +164,8 @@ impl StateSampler {
         };
         if !waits(|activity| activity.waits_in.is_some() || activity.call.is_some()) {
             profile.limits.push(
-                "the places where threads wait could not be read, because the processes belong to another user; run as that user or as \
-                 root, or give the binary CAP_SYS_PTRACE"
+                "the places where threads wait could not be read, because the processes belong to \
+                 another user; run as that user or as root, or give the binary CAP_SYS_PTRACE"
                     .to_owned(),
             );
         }

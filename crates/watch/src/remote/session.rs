@@ -141,7 +141,8 @@ impl Session {
             }
             Frame::Message(Request::Hello { version, .. }) if version != VERSION => {
                 format!(
-                    "this agent uses version {VERSION} of the protocol, the run {version}: use the same throng"
+                    "this agent uses version {VERSION} of the protocol, the run {version}: use \
+                     the same throng"
                 )
             }
             Frame::Message(Request::Hello { .. }) => {

@@ -602,7 +602,8 @@ impl Sampler {
             |fast| format!("hot threads each {}", duration(fast)),
         );
         let detail = format!(
-            "monitoring used {:.1} % of a core, {compared} the budget of {:.1} %: a full pass each {}, {fast}",
+            "monitoring used {:.1} % of a core, {compared} the budget of {:.1} %: a full pass \
+             each {}, {fast}",
             cost * 100.0,
             self.settings.cpu_max * 100.0,
             duration(pace.slow),

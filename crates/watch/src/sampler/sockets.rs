@@ -222,7 +222,8 @@ impl Sockets {
         };
         if let Err(error) = dump(self.diag.as_mut(), UDP, u32::MAX, SocketDetail::Memory, &mut add)
         {
-            let help = "load the module udp_diag, or run the watcher as root; /proc/P/net/udp is read instead";
+            let help = "load the module udp_diag, or run the watcher as root; /proc/P/net/udp is \
+                        read instead";
             failures.report(sink, "queues of UDP sockets by netlink", &error.to_string(), help);
             for socket in from_files(reader, self.pid, ["udp", "udp6"], |_| true) {
                 add(&socket);

@@ -103,16 +103,16 @@ fn left_out(endpoint: &str, rates: &mut Rates) -> Vec<Reading> {
     let over_limit = rates.take_over_limit();
     if over_limit > 0 {
         events.push(Reading::unreadable(format!(
-            "the endpoint {endpoint} has more than {SERIES_MAX} allowed series: {over_limit} values are not \
-             kept; allow fewer metrics, or deny those with many labels"
+            "the endpoint {endpoint} has more than {SERIES_MAX} allowed series: {over_limit} \
+             values are not kept; allow fewer metrics, or deny those with many labels"
         )));
     }
     let partial = rates.partial();
     if partial > 0 {
         events.push(Reading::unreadable(format!(
-            "the endpoint {endpoint} has too many sessions: {partial} series would lack some of them, and are \
-             left out; at most {SAMPLES_MAX} samples of an answer and {COUNTERS_MAX} counters of sessions are \
-             kept: allow fewer metrics, or deny some"
+            "the endpoint {endpoint} has too many sessions: {partial} series would lack some of \
+             them, and are left out; at most {SAMPLES_MAX} samples of an answer and \
+             {COUNTERS_MAX} counters of sessions are kept: allow fewer metrics, or deny some"
         )));
     }
     events

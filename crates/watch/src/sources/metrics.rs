@@ -81,15 +81,18 @@ impl Metrics {
     fn listen(&self, endpoint: &Endpoint) -> Result<EventListener, String> {
         let address = listen_address(endpoint).map_err(reason)?;
         let (writer, clock) = (self.sink.writer(), &self.sink.clock);
-        EventListener::start(&endpoint.name, address, writer, clock, &self.allowed).map_err(|error| {
-            let help = match error.reason.kind() {
-                std::io::ErrorKind::AddrInUse => {
-                    "; another watcher or run may use it: end that one, or use another port here"
-                }
-                _ => "",
-            };
-            format!("{error}{help}")
-        })
+        EventListener::start(&endpoint.name, address, writer, clock, &self.allowed).map_err(
+            |error| {
+                let help = match error.reason.kind() {
+                    std::io::ErrorKind::AddrInUse => {
+                        "; another watcher or run may use it: end that one, or use another port \
+                         here"
+                    }
+                    _ => "",
+                };
+                format!("{error}{help}")
+            },
+        )
     }
 }
 

@@ -55,7 +55,9 @@ pub(super) fn candidate(context: &Context<'_>, killed: &Killed<'_>, rss: Reading
         series: context.ids(&metric::PROCESS_RSS),
         evidence,
         change: format!(
-            "{}Use more memory (memory.max of the control group, MemoryMax= of the unit, the container's or the host's memory), or less of it for each user (buffers, queues, caches); check for a leak: does it grow while the crowd does not?",
+            "{}Use more memory (memory.max of the control group, MemoryMax= of the unit, the \
+             container's or the host's memory), or less of it for each user (buffers, queues, \
+             caches); check for a leak: does it grow while the crowd does not?",
             demand.map_or_else(String::new, |demand| of_a_user(demand, limit, is_alone))
         ),
         eases: |demand, _| demand.resource == Resource::Memory,

@@ -115,11 +115,18 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
                 .crossed(crossed),
             Evidence::ratio("memory pressure, all tasks stalled", stall).decides_if(is_short),
             Evidence::per_second("cgroup.memory.limit_hits", limit_hits),
-            Evidence::count("processes killed for lack of memory", kills).of_events().decides_if(is_short),
-            Evidence::count("log lines \"out of memory\"", refused).of_events().decides_if(is_short),
+            Evidence::count("processes killed for lack of memory", kills)
+                .of_events()
+                .decides_if(is_short),
+            Evidence::count("log lines \"out of memory\"", refused)
+                .of_events()
+                .decides_if(is_short),
             Evidence::ratio("memory in use, share of the limit", in_use).decides_if(!is_short),
         ],
-        change: "Use more memory (the host's, or memory.max of the control group), or less of it for each user (buffers, queues, caches); check for a leak: does it grow while the crowd does not?".into(),
+        change: "Use more memory (the host's, or memory.max of the control group), or less of it \
+                 for each user (buffers, queues, caches); check for a leak: does it grow while \
+                 the crowd does not?"
+            .into(),
         eases: |demand, _| demand.resource == Resource::Memory,
         at_most: if is_short { 100.0 } else { super::score::CAP_COMPANY },
         ..Candidate::new(KEY, "Memory is exhausted", "memory")

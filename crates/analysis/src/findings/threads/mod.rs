@@ -94,7 +94,8 @@ fn none_is_full(context: &Context<'_>) -> NoFinding {
     let always = context.threads.iter().find(|thread| thread.is_always_busy() && thread.is_full());
     if let Some(thread) = always {
         return NoFinding::Constant(format!(
-            "Thread {} is as busy at every load ({} before, {} under the load that failed): it does not change with the load, so it is not the cause",
+            "Thread {} is as busy at every load ({} before, {} under the load that failed): it \
+             does not change with the load, so it is not the cause",
             thread.label(),
             percent(thread.cpu.before().unwrap_or(0.0)),
             percent(thread.cpu.fail())
@@ -162,7 +163,8 @@ fn candidate(
         let (taker, taken) = context.largest_taker();
         let (wait, taken) = (percent(thread.wait.fail()), percent(taken));
         format!(
-            "{title}, for which it waits {wait} of the time ({taken} of the host's CPUs are used by {})",
+            "{title}, for which it waits {wait} of the time ({taken} of the host's CPUs are used \
+             by {})",
             taker.name()
         )
     } else {

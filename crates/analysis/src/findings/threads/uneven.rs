@@ -13,7 +13,8 @@ pub(in super::super) fn check(context: &Context<'_>) -> CheckResult {
     );
     // More threads do not help if the work of one room, stream or socket cannot be shared.
     let change = format!(
-        "Spread the work: more and smaller rooms or streams, or a socket for each thread (SO_REUSEPORT); more threads {} do not help while one of them gets all the work",
+        "Spread the work: more and smaller rooms or streams, or a socket for each thread \
+         (SO_REUSEPORT); more threads {} do not help while one of them gets all the work",
         thread.group
     );
     Ok(candidate(context, &hot, "uneven_threads", title, change))

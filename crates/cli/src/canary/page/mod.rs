@@ -95,8 +95,8 @@ fn respond(
 
 fn response(status: &str, kind: &str, refused: usize, body: &str) -> String {
     format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nX-Refused: {refused}\r\n\
-         Cache-Control: no-store\r\nConnection: close\r\n\r\n{body}",
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nX-Refused: \
+         {refused}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n{body}",
         body.len()
     )
 }

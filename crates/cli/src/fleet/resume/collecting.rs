@@ -147,8 +147,9 @@ impl Collecting {
         incomplete.iter().for_each(|detail| self.event(WORKER_ROWS_MISSING_EVENT, None, detail));
         let gone_at =
             self.again.last_second.map(|second| RunTime((second + 1).saturating_mul(1_000_000)));
-        let detail = "the coordinator was gone from about here on; what the workers had measured was collected afterwards, and what it \
-                      measures itself (watched hosts, browsers) ends here";
+        let detail = "the coordinator was gone from about here on; what the workers had measured \
+                      was collected afterwards, and what it measures itself (watched hosts, \
+                      browsers) ends here";
         self.event(COORDINATOR_GONE_EVENT, Some(gone_at.unwrap_or(RunTime(0))), detail);
         end.why.iter().for_each(|why| say(&format!("the run ended early: {why}")));
         let lost = self.ledger.lost().into_iter().filter(|worker| !self.given_up.contains(worker));

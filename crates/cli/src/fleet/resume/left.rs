@@ -59,7 +59,8 @@ impl Left {
         if !record.build.plays_like(&ours) {
             let (theirs, ours) = (record.build.shown(), ours.shown());
             return Err(CliError::usage(format!(
-                "{shown} was begun by throng {theirs}, this is {ours}: resume it with the program that began it"
+                "{shown} was begun by throng {theirs}, this is {ours}: resume it with the program \
+                 that began it"
             )));
         }
         // Who joins when is no secret: the scenario as it is stored says it.

@@ -62,8 +62,8 @@ pub(crate) fn resume(run: &Path, common: &Common) -> Result<Exit, CliError> {
         coordinator.forget();
     } else {
         say(&format!(
-            "rows of {} are missing; if its --spool has kept any, a worker that is started again with the same folder brings them, \
-             and the run can be resumed once more within a day",
+            "rows of {} are missing; if its --spool has kept any, a worker that is started again \
+             with the same folder brings them, and the run can be resumed once more within a day",
             missing.join(", ")
         ));
     }

@@ -33,7 +33,8 @@ pub(super) fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot,
             Who::Chatters => chat::crowd(live),
             _ if live.playback.is_some() => String::new(),
             _ => format!(
-                "ICE  new {new}  checking {checking}  connected {connected}  disconnected {disconnected}  failed {failed}  closed {closed}"
+                "ICE  new {new}  checking {checking}  connected {connected}  disconnected \
+                 {disconnected}  failed {failed}  closed {closed}"
             ),
         }),
         Line::from(match who {

@@ -42,7 +42,8 @@ pub(super) fn of_both(
         (Some(wide), Some(found)) if found.contradicts(wide) => Chosen {
             choice: Choice::Search(SearchReason::NotFound),
             why: format!(
-                "searched: two searches of {} contradict each other: {} users were not served well in the first, and {} were in the second",
+                "searched: two searches of {} contradict each other: {} users were not served \
+                 well in the first, and {} were in the second",
                 plan.baseline(),
                 wide.failing.unwrap_or(0),
                 found.passing
@@ -104,8 +105,8 @@ pub(super) fn choice(
             fails(figures)
         ),
         (Choice::NoLimit { users }, _) => format!(
-            "{baseline} serves {users} users well, the largest crowd that may be tried: nothing is compared; raise the `ceiling` of \
-             [find]"
+            "{baseline} serves {users} users well, the largest crowd that may be tried: nothing \
+             is compared; raise the `ceiling` of [find]"
         ),
         (Choice::Search(_) | Choice::Hold { .. }, _) => {
             let reason = run.reason.clone().or_else(|| figures.map(no_limit));
@@ -154,7 +155,8 @@ fn found(figures: &RunFigures, ceiling: Option<u32>) -> Option<FoundLimit> {
 fn no_limit(figures: &RunFigures) -> String {
     match (figures.capacity, figures.capacity_verdict.as_deref()) {
         (Some(users), Some(NO_LIMIT)) => format!(
-            "the search ran out of time: {users} users were served well; give it more `budget` in [find], or a larger `start`"
+            "the search ran out of time: {users} users were served well; give it more `budget` in \
+             [find], or a larger `start`"
         ),
         _ => "nobody was served well, or no load failed".to_owned(),
     }

@@ -81,8 +81,8 @@ impl MatrixFolder {
             // Folders of versions that kept the secrets have the same without them.
             if kept != now && masked_toml(&kept) != now {
                 return Err(CliError::usage(format!(
-                    "{} has changed since this matrix began: its cells could not be compared. Undo the change \
-                     ({} has what it was), or begin a new matrix",
+                    "{} has changed since this matrix began: its cells could not be compared. \
+                     Undo the change ({} has what it was), or begin a new matrix",
                     file.display(),
                     self.path.join(name).display()
                 )));

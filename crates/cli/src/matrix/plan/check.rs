@@ -84,8 +84,9 @@ impl MatrixPlan {
             None => "this machine".to_owned(),
         };
         Err(CliError::usage(format!(
-            "the runs of this {} were played by {}, and the others would be by {}: they could not be compared. Give --resume the \
-             same --fleet and --workers, or --on, as at the beginning",
+            "the runs of this {} were played by {}, and the others would be by {}: they could not \
+             be compared. Give --resume the same --fleet and --workers, or --on, as at the \
+             beginning",
             self.options.kind.noun(),
             said(self.options.workers),
             said(asked)

@@ -235,7 +235,8 @@ impl Figures {
                 self.ever(metric).find(move |figure| figure.label("pid") == pid)
             };
             text += &format!(
-                "  {:<12} PID {}: {:.3} cores, at most {:.3}; {:.0} threads, {}, {:.0} descriptors\n",
+                "  {:<12} PID {}: {:.3} cores, at most {:.3}; {:.0} threads, {}, {:.0} \
+                 descriptors\n",
                 process.shown("process"),
                 process.shown("pid"),
                 process.mean(end_s),

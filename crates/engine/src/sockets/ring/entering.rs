@@ -102,7 +102,8 @@ impl ReceiveRings {
             }
             let (least, threads) = (RING_BYTES_MIN >> 20, self.config.threads);
             let why = format!(
-                "a quarter of the free memory is less than rings of {least} MB for {threads} threads"
+                "a quarter of the free memory is less than rings of {least} MB for {threads} \
+                 threads"
             );
             self.give_up(&why);
             return None;

@@ -150,7 +150,8 @@ impl OpenedRing {
         let family = if self.is_ipv4 { "IPv4" } else { "IPv6" };
         let (name, mb) = (&self.interface.name, self.ring.bytes() >> 20);
         format!(
-            "datagrams of playing participants by {name} ({family}) come by a memory-mapped ring of {mb} MB"
+            "datagrams of playing participants by {name} ({family}) come by a memory-mapped ring \
+             of {mb} MB"
         )
     }
 
@@ -173,8 +174,8 @@ impl OpenedRing {
         let name = &self.interface.name;
         let why = || {
             format!(
-                "datagrams arrive at {name} in fragments, or are longer than its MTU of {} bytes: those sockets take theirs \
-                 themselves",
+                "datagrams arrive at {name} in fragments, or are longer than its MTU of {} bytes: \
+                 those sockets take theirs themselves",
                 self.interface.mtu
             )
         };

@@ -82,20 +82,23 @@ impl ReceiveRings {
         let name = opened.name();
         if by_ring > socket {
             let why = format!(
-                "of {by_ring} datagrams that arrived at {name} {socket} reached their socket; a firewall rule or the reverse path \
-                 filter (net.ipv4.conf.*.rp_filter) drops the others"
+                "of {by_ring} datagrams that arrived at {name} {socket} reached their socket; a \
+                 firewall rule or the reverse path filter (net.ipv4.conf.*.rp_filter) drops the \
+                 others"
             );
             return self.give_up(&why);
         }
         let name = opened.name();
         let why = if by_ring == socket {
             format!(
-                "{socket} datagrams of a socket and as many in the ring of {name} are not the same; it is used for other sockets"
+                "{socket} datagrams of a socket and as many in the ring of {name} are not the \
+                 same; it is used for other sockets"
             )
         } else {
             format!(
-                "of {socket} datagrams of a socket {by_ring} were in the ring of {name}; the others come another way, or the kernel \
-                 does not write them into a ring. It is used for other sockets"
+                "of {socket} datagrams of a socket {by_ring} were in the ring of {name}; the \
+                 others come another way, or the kernel does not write them into a ring. It is \
+                 used for other sockets"
             )
         };
         if opened.is_first_difference() {

@@ -65,7 +65,8 @@ impl Handover {
         if ended.len() > ENDED_MAX {
             let count = ended.len();
             return Err(format!(
-                "{count} of them had ended early, more than the {ENDED_MAX} that a reassignment can name"
+                "{count} of them had ended early, more than the {ENDED_MAX} that a reassignment \
+                 can name"
             ));
         }
         Ok(Some(Reassignment { number, of, to, from, ended }))

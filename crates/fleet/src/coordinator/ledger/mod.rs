@@ -481,7 +481,8 @@ impl Ledger {
                 Some(format!("{rows} rows and {seconds} seconds of worker {name} are missing"))
             }
             (batches, ..) => Some(format!(
-                "worker {name} had no room for {batches} batches of rows while the bus was away (--spool-mb)"
+                "worker {name} had no room for {batches} batches of rows while the bus was away \
+                 (--spool-mb)"
             )),
         }
     }

@@ -341,7 +341,8 @@ impl Mp4 {
                 Step::Skip(end)
             }
             b"moof" if self.index.is_none() => {
-                let hint = "a segment is read after its initialisation segment (EXT-X-MAP, or DASH's Initialization)";
+                let hint = "a segment is read after its initialisation segment (EXT-X-MAP, or \
+                            DASH's Initialization)";
                 return Err(error("comes before any `moov`", hint));
             }
             b"moof" if body_len > FRAGMENT_LEN_MAX => {

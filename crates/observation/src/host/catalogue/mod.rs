@@ -98,7 +98,8 @@ over the time since the reading before. A series has further *labels*, and a *li
 that cannot be passed is known. Counters that the kernel never resets become rates here.
 
 `P` is a watched process, `T` a thread of it. Network files are read through `/proc/P/net`, so they
-are those of the server's own network namespace. Metrics of log files, endpoints and server APIs have
+are those of the server's own network namespace. Metrics of log files, endpoints and server APIs \
+                    have
 their own names ([watch-logs.md](watch-logs.md)). This page is made from
 `crates/observation/src/host/catalogue`, and a test keeps the two equal.
 ";

@@ -369,7 +369,8 @@ impl Transfer {
             // Positions in an encoded body are not those of the resource.
             Some(decoder) if self.range.is_some() => {
                 let what = format!(
-                    "Content-Encoding `{}` in the response to a request with Range, which accepts `identity` only",
+                    "Content-Encoding `{}` in the response to a request with Range, which accepts \
+                     `identity` only",
                     decoder.name()
                 );
                 Err(self.broken(&what))
@@ -381,12 +382,16 @@ impl Transfer {
     fn undecodable(&self, error: &DecodeError) -> TransferError {
         let name = self.decoder.as_ref().map_or("?", Decoder::name);
         match error {
-            DecodeError::Unknown(name) => self.broken(&format!("unknown Content-Encoding `{name}`")),
+            DecodeError::Unknown(name) => {
+                self.broken(&format!("unknown Content-Encoding `{name}`"))
+            }
             DecodeError::TooLong => self.broken(&format!(
-                "its body of Content-Encoding `{name}` becomes longer than what is read of such a resource"
+                "its body of Content-Encoding `{name}` becomes longer than what is read of such a \
+                 resource"
             )),
             DecodeError::Broken(why) => TransferError::unreadable(
-                self.broken(&format!("its body is not what Content-Encoding `{name}` says: {why}")).failure,
+                self.broken(&format!("its body is not what Content-Encoding `{name}` says: {why}"))
+                    .failure,
             ),
         }
     }

@@ -204,7 +204,8 @@ fn check_keys(url: &Url, media: &MediaPlaylist) -> Result<(), Failure> {
     let unknown = of_segments.find(|keys| !keys.is_empty() && !keys.iter().any(is_played));
     let Some(key) = unknown.and_then(|keys| keys.first()) else { return Ok(()) };
     let what = format!(
-        "its segments are encrypted by {:.40} for {:.60} (EXT-X-KEY); throng has keys for {AES_128} only",
+        "its segments are encrypted by {:.40} for {:.60} (EXT-X-KEY); throng has keys for \
+         {AES_128} only",
         key.method, key.format
     );
     Err(Failure::new(FailureReason::Unsupported, format!("{url}: {what}")))

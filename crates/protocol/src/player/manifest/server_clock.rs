@@ -82,7 +82,8 @@ impl ServerClock {
             timings.iter().flat_map(|timing| sources(timing, base)).take(SOURCES_MAX).collect();
         if let Some(first) = timings.first().filter(|_| self.sources.is_empty()) {
             context.client.anomaly(format!(
-                "UTCTiming `{:.80}` with `{:.80}` cannot be asked; segments exist by this host's clock",
+                "UTCTiming `{:.80}` with `{:.80}` cannot be asked; segments exist by this host's \
+                 clock",
                 first.scheme, first.value
             ));
         }
@@ -139,7 +140,8 @@ impl ServerClock {
         self.ahead_us = ahead_us;
         if ahead_us.abs() > REPORTED_US {
             context.client.anomaly(format!(
-                "the clock of the server (UTCTiming) is {:.1} s {} this host's; segments exist by the server's",
+                "the clock of the server (UTCTiming) is {:.1} s {} this host's; segments exist by \
+                 the server's",
                 ahead_us.abs() as f64 / 1e6,
                 if ahead_us > 0 { "ahead of" } else { "behind" }
             ));

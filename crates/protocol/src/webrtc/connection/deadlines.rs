@@ -106,7 +106,8 @@ impl Connection {
                 "no candidate pair worked in time through the relay, the only path allowed"
             }
             (true, false) => {
-                "only a relay is allowed (target.ice_transport_policy), and the server announced none that is usable"
+                "only a relay is allowed (target.ice_transport_policy), and the server announced \
+                 none that is usable"
             }
         }
     }

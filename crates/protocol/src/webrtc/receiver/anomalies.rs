@@ -80,8 +80,9 @@ impl Receiver {
     pub(super) fn sender_clock_anomaly(&mut self) {
         if self.anomalies.reported & AnomalyKind::SenderClock as u16 == 0 {
             self.anomalies.reported |= AnomalyKind::SenderClock as u16;
-            let detail = "sender reports have no wall clock: their NTP time is more than a day from this host's, or runs at \
-                          another rate; one-way delay is not computed from them";
+            let detail = "sender reports have no wall clock: their NTP time is more than a day \
+                          from this host's, or runs at another rate; one-way delay is not \
+                          computed from them";
             self.observed.push(Observation::ProtocolAnomaly {
                 place: SENDER_CLOCK_PLACE,
                 detail: detail.into(),

@@ -21,8 +21,8 @@ pub(super) fn one(row: &ComparedQuantity, class: &str) -> String {
     // The middle is no difference; 46 of 50 leaves room for the round ends.
     let x = |value: f64| 50.0 + (value / largest).clamp(-1.0, 1.0) * 46.0;
     let mut out = format!(
-        "<svg class=\"forest {class}\" viewBox=\"0 0 100 20\" preserveAspectRatio=\"none\" role=\"img\"><title>difference and 95 % \
-         interval</title>"
+        "<svg class=\"forest {class}\" viewBox=\"0 0 100 20\" preserveAspectRatio=\"none\" \
+         role=\"img\"><title>difference and 95 % interval</title>"
     );
     let (from, until) = (x(-row.margin), x(row.margin));
     let _ = write!(

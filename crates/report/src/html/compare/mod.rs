@@ -36,7 +36,8 @@ fn head(report: &CompareReport) -> String {
     };
     let runs = |side: &CompareSide| format!("{} of {}", side.usable_runs, side.runs.len());
     let mut out = format!(
-        "<header><p class=\"over\"><span class=\"badge {class}\">{}</span>runs that count: {} in the base, {} in the new</p><h1>{}</h1>",
+        "<header><p class=\"over\"><span class=\"badge {class}\">{}</span>runs that count: {} in \
+         the base, {} in the new</p><h1>{}</h1>",
         report.outcome.words(),
         runs(&report.base),
         runs(&report.new),
@@ -66,9 +67,9 @@ fn quantities(report: &CompareReport) -> String {
         quantity(&mut table, row);
     }
     format!(
-        "<h2>What changed</h2>{}<p class=\"over\">The grey zone is the margin around no difference. \
-         An interval within it: the same. A point beyond it whose interval does not reach the middle \
-         is a difference, if it is significant for the number of quantities.</p>",
+        "<h2>What changed</h2>{}<p class=\"over\">The grey zone is the margin around no \
+         difference. An interval within it: the same. A point beyond it whose interval does not \
+         reach the middle is a difference, if it is significant for the number of quantities.</p>",
         table.finish()
     )
 }

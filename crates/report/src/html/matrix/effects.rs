@@ -65,7 +65,8 @@ fn one(kind: Quantity, response: &MatrixResponse) -> String {
     );
     let noise = match response.deviation {
         Some(deviation) => format!(
-            "Standard deviation of a run: {}, from {} degrees of freedom. Differences within ±{} do not matter.",
+            "Standard deviation of a run: {}, from {} degrees of freedom. Differences within ±{} \
+             do not matter.",
             kind.show(deviation),
             response.freedom,
             kind.show(response.margin)
@@ -106,8 +107,9 @@ fn interactions(kind: Quantity, all: &[Interaction]) -> String {
         return String::new();
     }
     format!(
-        "<details><summary>Interactions</summary>{}<p class=\"over\">The largest difference of differences of each pair of factors: what \
-         both together do beyond the sum of their effects. 0: they add up.</p></details>",
+        "<details><summary>Interactions</summary>{}<p class=\"over\">The largest difference of \
+         differences of each pair of factors: what both together do beyond the sum of their \
+         effects. 0: they add up.</p></details>",
         table(&["factors", "levels", "beyond the sum", "95 % interval", "verdict"], &rows)
     )
 }

@@ -32,8 +32,9 @@ pub(super) fn render(report: &MatrixReport) -> String {
         .map(|fixed| grid(report, rows, columns, &others, fixed))
         .collect();
     format!(
-        "<h2>What limits each cell</h2><div class=\"legend\">{legend}</div><div class=\"grids\">{grids}</div>\
-         <p class=\"over\">{}. A cell leads to the report of its first run, the first valid one if there is one.</p>",
+        "<h2>What limits each cell</h2><div class=\"legend\">{legend}</div><div \
+         class=\"grids\">{grids}</div><p class=\"over\">{}. A cell leads to the report of its \
+         first run, the first valid one if there is one.</p>",
         match report.measure {
             crate::matrix::MatrixMeasure::Hold => "The number: user-seconds served well",
             crate::matrix::MatrixMeasure::Find => "The number: users served well",

@@ -48,7 +48,8 @@ fn head(report: &MatrixReport) -> String {
     if !report.proofs.is_empty() {
         let _ = write!(
             out,
-            "<p class=\"over\">{measure} in each run, {} pairs of runs each, order A B B A (seed {})</p>",
+            "<p class=\"over\">{measure} in each run, {} pairs of runs each, order A B B A (seed \
+             {})</p>",
             report.repeats, report.seed
         );
     } else {
@@ -154,7 +155,8 @@ fn hot_functions(report: &MatrixReport) -> String {
         return String::new();
     }
     format!(
-        "<h2>Hot functions of the loaded server</h2>{}<p class=\"over\">Share of the samples of a profile in the function itself.</p>",
+        "<h2>Hot functions of the loaded server</h2>{}<p class=\"over\">Share of the samples of a \
+         profile in the function itself.</p>",
         table(&["cell", "share", "function", "in"], &rows)
     )
 }

@@ -125,9 +125,10 @@ impl Axis {
         let (low, high) = (self.at(1.0 / (1.0 + RATIO_MARGIN)), self.at(1.0 + RATIO_MARGIN));
         let (middle, y) = (self.at(1.0), HEIGHT / 2.0);
         let mut out = format!(
-            "<svg class=\"ratio {class}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">\
-             <rect class=\"margin\" x=\"{low:.1}\" y=\"0\" width=\"{:.1}\" height=\"{HEIGHT}\"/>\
-             <line class=\"one\" x1=\"{middle:.1}\" y1=\"0\" x2=\"{middle:.1}\" y2=\"{HEIGHT}\"/>",
+            "<svg class=\"ratio {class}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" \
+             aria-label=\"{}\"><rect class=\"margin\" x=\"{low:.1}\" y=\"0\" width=\"{:.1}\" \
+             height=\"{HEIGHT}\"/><line class=\"one\" x1=\"{middle:.1}\" y1=\"0\" \
+             x2=\"{middle:.1}\" y2=\"{HEIGHT}\"/>",
             escape(&proof_text::estimate(one)),
             high - low
         );

@@ -23,7 +23,8 @@ pub(super) fn over_time(charts: &ServerCharts<'_>) -> String {
     let ratio = threads_of_processes(charts);
     let note = match ratio {
         Some(ratio) => format!(
-            "Threads of one kind together. Dashed: the processes as the kernel counts them; the threads come to {} of it.",
+            "Threads of one kind together. Dashed: the processes as the kernel counts them; the \
+             threads come to {} of it.",
             percent(ratio)
         ),
         None => "Threads of one kind together.".into(),
@@ -72,7 +73,8 @@ pub(super) fn over_users(charts: &ServerCharts<'_>) -> String {
     Stack {
         title: "CPU by thread against viewers",
         unit: "cores",
-        note: "Mean over all moments with as many viewers playing. Threads whose use grows faster than the number of viewers saturate first.",
+        note: "Mean over all moments with as many viewers playing. Threads whose use grows faster \
+               than the number of viewers saturate first.",
         x_unit: "viewers",
         x: &users,
         layers,
@@ -152,8 +154,9 @@ pub(super) fn hottest(charts: &ServerCharts<'_>) -> String {
         (head.iter().take(6).copied().collect(), short)
     };
     format!(
-        "<h3>The hottest threads</h3><div class=\"meanings\">{}</div><p class=\"over\">{} threads used CPU time. CPU is a share of one core, the most that a \
-         thread can use; waited: share of the time in which it was runnable and had no CPU.</p>",
+        "<h3>The hottest threads</h3><div class=\"meanings\">{}</div><p class=\"over\">{} threads \
+         used CPU time. CPU is a share of one core, the most that a thread can use; waited: share \
+         of the time in which it was runnable and had no CPU.</p>",
         table(&head, &rows),
         busy.len()
     )

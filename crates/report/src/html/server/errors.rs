@@ -9,8 +9,8 @@ use crate::server::errors::{self, ErrorsOfUri};
 /// Rows of the table: groups are bounded, statuses few.
 const ROWS_MAX: usize = 30;
 
-const NOTE: &str = "Each point has the count of its whole minute of the run; the last minute ends with the run. Refused \
-                    upgrades to a WebSocket count as any other request.";
+const NOTE: &str = "Each point has the count of its whole minute of the run; the last minute ends \
+                    with the run. Refused upgrades to a WebSocket count as any other request.";
 
 /// A chart of those with most, and a table of all; nothing where the log has none.
 pub(super) fn render(charts: &ServerCharts<'_>) -> String {

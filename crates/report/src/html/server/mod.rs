@@ -63,8 +63,8 @@ fn lead(charts: &ServerCharts<'_>) -> String {
     if let Some(hottest) = charts.threads.hottest() {
         let _ = write!(
             out,
-            "<p>The busiest thread was <b>{}</b> of {} (tid {}): {} of one core in the median, {} at most; a thread \
-             cannot have more than one core.",
+            "<p>The busiest thread was <b>{}</b> of {} (tid {}): {} of one core in the median, {} \
+             at most; a thread cannot have more than one core.",
             escape(hottest.name),
             escape(hottest.process),
             escape(hottest.tid),

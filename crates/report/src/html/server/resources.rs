@@ -80,7 +80,8 @@ const TCP_TROUBLE: Sums = Sums {
 const TCP_SENDING: Sums = Sums {
     title: "Sending by TCP",
     unit: "connections, on the mean",
-    note: "Connections limited neither by a slow reader nor by a buffer wait for the path: round trip and losses.",
+    note: "Connections limited neither by a slow reader nor by a buffer wait for the path: round \
+           trip and losses.",
     parts: &[
         ("had something to send", 1, &[metric::SOCKET_SENDING]),
         ("of them, for a slow reader", 2, &[metric::SOCKET_PEER_LIMITED]),
@@ -201,7 +202,8 @@ fn cores(charts: &ServerCharts<'_>) -> String {
     let mut lines = parts(charts, 1.0, CPU);
     let limit = charts.host.metric(metric::HOST_CPU_BUSY).first().and_then(MeasuredSeries::limit);
     lines.extend(charts.level(limit).map(|values| Line::dashed("all cores", 6, values)));
-    let note = "Idle while a task waits for I/O is no evidence of a full disk by itself: look at the time of its requests.";
+    let note = "Idle while a task waits for I/O is no evidence of a full disk by itself: look at \
+                the time of its requests.";
     charts.chart("CPU of the host", "cores", Scale::Plain, note, lines)
 }
 

@@ -230,8 +230,8 @@ pub(super) fn check_target(
             (Protocol::Chat, _) if template.is_none() => {
                 let span = spans.as_ref().map_or(*place, |spans| spans.chat);
                 let message = "`chat.template` is missing: it says what is spoken there";
-                let help = "write for example [crowd.chat.template] with join = [\"JOIN {room}\"] and say = \"SAY {text}\", \
-                            or url = \"xmpp+wss://…\"";
+                let help = "write for example [crowd.chat.template] with join = [\"JOIN {room}\"] \
+                            and say = \"SAY {text}\", or url = \"xmpp+wss://…\"";
                 reader.fail(span, message, help);
             }
             (Protocol::Chat, Some(spans)) => {
@@ -253,7 +253,8 @@ pub(super) fn check_target(
                 let message = format!("`chat` has no effect: {} is no chat", protocol.name());
                 let help = match protocol {
                     Protocol::HttpVideo => {
-                        "remove chat, or add chat.url = \"xmpp+wss://HOST/PATH?room=ROOM@SERVICE\" for viewers who are in it"
+                        "remove chat, or add chat.url = \"xmpp+wss://HOST/PATH?room=ROOM@SERVICE\" \
+                         for viewers who are in it"
                     }
                     _ => OTHER_TARGET,
                 };

@@ -213,7 +213,8 @@ fn shrinks(reader: &mut Reader, top: &mut Fields<'_>, flag: Option<&str>) -> Opt
     let line = interface.zip(rate);
     if line.is_none() && [key.as_str(), placebo.as_str()].contains(&"network") && reader.is_clean()
     {
-        let help = "write interface = \"eth0\" and rate = \"1Gbit/s\" in [shrink]: only a named interface is touched";
+        let help = "write interface = \"eth0\" and rate = \"1Gbit/s\" in [shrink]: only a named \
+                    interface is touched";
         reader.fail(fields.span, "the interface to shrink, or its rate, is not known", help);
     }
     let of = |key: &str, is_placebo: bool| {

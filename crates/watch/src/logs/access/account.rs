@@ -153,8 +153,9 @@ impl AccessCounter {
             counts.first_unread.filter(|_| !std::mem::replace(&mut self.reported_unread, true))
         {
             let detail = format!(
-                "the access log {}: some lines are no access lines in the combined format, in JSON or of S3, the first: {line}. Requests of \
-                 such lines are not counted; docs/watch-logs.md shows a supported format",
+                "the access log {}: some lines are no access lines in the combined format, in \
+                 JSON or of S3, the first: {line}. Requests of such lines are not counted; \
+                 docs/watch-logs.md shows a supported format",
                 self.log
             );
             readings.push(Reading::Event(HostEventKind::Unreadable, detail));

@@ -85,8 +85,8 @@ impl Namer {
         let text = std::fs::read(KALLSYMS).unwrap_or_default();
         let names = kernel::name(&String::from_utf8_lossy(&text), &addresses);
         if names.iter().all(Option::is_none) {
-            let help = "kernel functions have no names: the kernel hides their addresses (kernel.kptr_restrict); \
-                        the capability CAP_SYSLOG makes them visible";
+            let help = "kernel functions have no names: the kernel hides their addresses \
+                        (kernel.kptr_restrict); the capability CAP_SYSLOG makes them visible";
             self.limits.push(help.to_owned());
         }
         for (address, name) in addresses.into_iter().zip(names) {
@@ -198,8 +198,9 @@ impl Namer {
             }
         }
         if has_unnamed {
-            let help = "JIT-compiled code has no names: the program writes them to /tmp/perf-PID.map on request \
-                        (node --perf-basic-prof, python -X perf, java with perf-map-agent)";
+            let help = "JIT-compiled code has no names: the program writes them to \
+                        /tmp/perf-PID.map on request (node --perf-basic-prof, python -X perf, \
+                        java with perf-map-agent)";
             self.limits.push(help.to_owned());
         }
     }

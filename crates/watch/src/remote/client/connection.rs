@@ -46,7 +46,8 @@ pub enum RemoteError {
     },
     /// The connection was accepted, but nothing was received.
     #[error(
-        "the agent at {address} accepted the connection but did not answer within {within_s} s: it is too busy, or stopped"
+        "the agent at {address} accepted the connection but did not answer within {within_s} s: \
+         it is too busy, or stopped"
     )]
     Silent {
         /// Its address.
@@ -56,8 +57,9 @@ pub enum RemoteError {
     },
     /// The connection was closed before anything was received.
     #[error(
-        "the agent at {address} closed the connection without an answer: it is busy refusing unauthenticated connections, \
-         or the service there is not an agent; try again, or block unwanted connections to its port"
+        "the agent at {address} closed the connection without an answer: it is busy refusing \
+         unauthenticated connections, or the service there is not an agent; try again, or block \
+         unwanted connections to its port"
     )]
     Closed {
         /// Its address.

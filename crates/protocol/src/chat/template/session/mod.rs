@@ -173,7 +173,8 @@ impl Template {
             Message::Binary(bytes) => {
                 self.traffic.bytes_received += bytes.len() as u64;
                 return Err(protocol(
-                    "a binary message, where the template says that messages are text (binary = true)",
+                    "a binary message, where the template says that messages are text (binary = \
+                     true)",
                 ));
             }
         };

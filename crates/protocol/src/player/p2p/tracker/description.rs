@@ -17,8 +17,9 @@ pub(super) enum Kind {
 /// know (RFC draft mdns-ice-candidates), as those of browsers; nobody knows these.
 pub(super) fn description(kind: Kind, rng: &mut fastrand::Rng) -> String {
     let mut sdp = format!(
-        "v=0\r\no=- {} 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0\r\na=extmap-allow-mixed\r\n\
-         a=msid-semantic: WMS\r\nm=application 9 UDP/DTLS/SCTP webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\n",
+        "v=0\r\no=- {} 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE \
+         0\r\na=extmap-allow-mixed\r\na=msid-semantic: WMS\r\nm=application 9 UDP/DTLS/SCTP \
+         webrtc-datachannel\r\nc=IN IP4 0.0.0.0\r\n",
         rng.u64(1_000_000_000_000_000_000..9_000_000_000_000_000_000)
     );
     for network in 0..CANDIDATES {
@@ -33,8 +34,8 @@ pub(super) fn description(kind: Kind, rng: &mut fastrand::Rng) -> String {
     }
     let _ = write!(
         sdp,
-        "a=ice-ufrag:{}\r\na=ice-pwd:{}\r\na=fingerprint:sha-256 {}\r\na=setup:{}\r\na=mid:0\r\na=sctp-port:5000\r\n\
-         a=max-message-size:262144\r\n",
+        "a=ice-ufrag:{}\r\na=ice-pwd:{}\r\na=fingerprint:sha-256 \
+         {}\r\na=setup:{}\r\na=mid:0\r\na=sctp-port:5000\r\na=max-message-size:262144\r\n",
         letters(4, rng),
         letters(24, rng),
         fingerprint(rng),

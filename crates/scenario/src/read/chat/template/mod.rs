@@ -59,7 +59,8 @@ pub(super) fn template(reader: &mut Reader, chat: &mut Fields<'_>) -> Option<Cha
         && stream.has(ChatVariable::Nick)
     {
         let message = format!(
-            "`{path}.nick_taken` has no effect: `stream` has `{{nick}}`, which is asked for only once"
+            "`{path}.nick_taken` has no effect: `stream` has `{{nick}}`, which is asked for only \
+             once"
         );
         reader.fail(span, message, "remove it, or `{nick}` from stream");
     }
