@@ -59,10 +59,11 @@ impl ChatRow {
     #[must_use]
     pub fn delivery_ms(&self, quantile: f64) -> Option<f64> {
         let (came, missing) = (self.delay_us.count(), self.counters.messages_missing);
-        if came + missing == 0 {
+        let due = came.saturating_add(missing);
+        if due == 0 {
             return None;
         }
-        let of_came = quantile * (came + missing) as f64 / came.max(1) as f64;
+        let of_came = quantile * due as f64 / came.max(1) as f64;
         if of_came > 1.0 || came == 0 {
             return Some(f64::INFINITY);
         }

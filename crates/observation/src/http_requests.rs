@@ -163,9 +163,10 @@ pub struct HttpRequestTotals {
 impl HttpRequestTotals {
     /// Adds the requests of a key.
     pub fn add(&mut self, row: &HttpRequestRow) {
-        *self.by_outcome.entry(row.key.outcome).or_default() += row.counters.requests;
-        self.cut_off += row.counters.cut_off;
-        self.broken_off += row.counters.broken_off;
+        let of_outcome = self.by_outcome.entry(row.key.outcome).or_default();
+        *of_outcome = of_outcome.saturating_add(row.counters.requests);
+        self.cut_off = self.cut_off.saturating_add(row.counters.cut_off);
+        self.broken_off = self.broken_off.saturating_add(row.counters.broken_off);
     }
 }
 

@@ -35,7 +35,7 @@ impl PlaybackCounters {
     /// without time.
     #[must_use]
     pub fn waiting_ratio(&self) -> Option<f64> {
-        let waiting_us = self.stall_us + self.startup_us;
+        let waiting_us = self.stall_us.saturating_add(self.startup_us);
         (self.active_us > 0).then(|| waiting_us as f64 / self.active_us as f64)
     }
 
@@ -48,18 +48,24 @@ impl PlaybackCounters {
         is_wanted.then(|| self.media_us as f64 / self.wanted_us as f64)
     }
 
+    /// Media bytes from the server and from other viewers.
+    #[must_use]
+    pub fn all_media_bytes(&self) -> u64 {
+        self.media_bytes.saturating_add(self.peer_bytes)
+    }
+
     /// The media's own bit rate: bits received, from the server or from other viewers, ÷ media time
     /// in them; `None` without media.
     #[must_use]
     pub fn media_bps(&self) -> Option<f64> {
-        let bytes = self.media_bytes + self.peer_bytes;
+        let bytes = self.all_media_bytes();
         (self.media_us > 0).then(|| bytes as f64 * 8e6 / self.media_us as f64)
     }
 
     /// Media bytes from other viewers ÷ all media bytes; `None` without media.
     #[must_use]
     pub fn peer_ratio(&self) -> Option<f64> {
-        let all = self.media_bytes + self.peer_bytes;
+        let all = self.all_media_bytes();
         (all > 0).then(|| self.peer_bytes as f64 / all as f64)
     }
 }
@@ -153,7 +159,9 @@ impl PlaybackRow {
     /// [`PlaybackCounters::delivery_ratio`].
     #[must_use]
     pub fn delivery_ratio(&self, quantile: f64) -> Option<f64> {
-        self.shortfall_ppm.quantile(1.0 - quantile).map(|ppm| 1.0 - ppm as f64 / 1e6)
+        // A distribution gives the upper end of what it cannot tell apart: above all, if all lacks.
+        let shortfall = self.shortfall_ppm.quantile_in(1.0 - quantile, 1e6);
+        shortfall.map(|shortfall| (1.0 - shortfall).clamp(0.0, 1.0))
     }
 
     /// Share of the players that stalled; `None` without players.
@@ -265,6 +273,22 @@ mod tests {
         assert!(lowest.is_some_and(|ratio| (0.49..0.51).contains(&ratio)), "{lowest:?}");
         assert_eq!((row.delivery_ratio(0.5), row.starting_ratio()), (Some(1.0), Some(0.5)));
         assert_eq!(PlaybackRow::default().stalled_ratio(), None);
+        row.shortfall_ppm.record(1_000_000);
+        assert_eq!(row.delivery_ratio(0.0), Some(0.0), "no less than nothing");
+    }
+
+    #[test]
+    fn sums_at_their_largest_value_have_figures() {
+        let largest = PlaybackCounters {
+            active_us: u64::MAX,
+            stall_us: u64::MAX,
+            startup_us: u64::MAX,
+            media_bytes: u64::MAX,
+            peer_bytes: u64::MAX,
+            ..PlaybackCounters::default()
+        };
+        assert_eq!((largest.waiting_ratio(), largest.peer_ratio()), (Some(1.0), Some(1.0)));
+        assert_eq!(largest.all_media_bytes(), u64::MAX);
     }
 
     #[test]

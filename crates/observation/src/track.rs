@@ -132,13 +132,13 @@ impl TrackCounters {
     /// Packets that were missing at first: recovered by retransmission, or lost for good.
     #[must_use]
     pub fn packets_missed(&self) -> u64 {
-        self.packets_recovered + self.packets_lost.max(0) as u64
+        self.packets_recovered.saturating_add(self.packets_lost.max(0) as u64)
     }
 
     /// Packets expected from the sequence numbers: received, recovered by retransmission, or lost.
     #[must_use]
     pub fn packets_expected(&self) -> u64 {
-        self.packets_original + self.packets_missed()
+        self.packets_original.saturating_add(self.packets_missed())
     }
 
     /// The loss that a browser counts: W3C `packetsLost`, by RFC 3550 6.4.1 expected less received
@@ -147,7 +147,9 @@ impl TrackCounters {
     #[must_use]
     pub fn packets_lost_on_ssrc(&self) -> i64 {
         let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        self.packets_lost + signed(self.rtx_packets_received) - signed(self.packets_duplicate)
+        self.packets_lost
+            .saturating_add(signed(self.rtx_packets_received))
+            .saturating_sub(signed(self.packets_duplicate))
     }
 
     /// Packets lost ÷ packets expected, after recovery; `None` when nothing was expected.
@@ -183,7 +185,7 @@ impl TrackCounters {
     /// Whether the track was expected and no packet of it ever arrived.
     #[must_use]
     pub fn never_received(&self) -> bool {
-        self.missing_us > 0 && self.packets_original + self.packets_recovered == 0
+        self.missing_us > 0 && self.packets_original == 0 && self.packets_recovered == 0
     }
 
     /// Whether its media came, or should have come, as packets. Media that a player fetches by HTTP
@@ -240,6 +242,14 @@ impl SeriesRow {
     pub fn fps_good_ratio(&self) -> Option<f64> {
         let seconds = self.fps_milli.count();
         (seconds > 0).then(|| 1.0 - self.tracks_below_source_fps as f64 / seconds as f64)
+    }
+
+    /// The loss ratio that a share `quantile` of the tracks' seconds did not exceed; `None` without
+    /// any. A distribution gives the upper end of what it cannot tell apart, which for a loss of
+    /// all is above all.
+    #[must_use]
+    pub fn loss_ratio_at(&self, quantile: f64) -> Option<f64> {
+        self.loss_ppm.quantile_in(quantile, 1e6).map(|ratio| ratio.min(1.0))
     }
 }
 
@@ -330,6 +340,31 @@ mod tests {
         }
         assert_eq!(packets(80, 10, 10).missed_ratio(), Some(0.2));
         assert_eq!(packets(0, 0, 0).missed_ratio(), None);
+    }
+
+    #[test]
+    fn sums_at_their_largest_value_have_figures() {
+        let largest = TrackCounters {
+            packets_original: u64::MAX,
+            packets_recovered: u64::MAX,
+            packets_lost: i64::MAX,
+            rtx_packets_received: u64::MAX,
+            missing_us: u64::MAX,
+            ..TrackCounters::default()
+        };
+        assert_eq!((largest.packets_missed(), largest.packets_expected()), (u64::MAX, u64::MAX));
+        assert_eq!((largest.packets_lost_on_ssrc(), largest.never_received()), (i64::MAX, false));
+        let late =
+            TrackCounters { packets_lost: i64::MIN, packets_duplicate: 9, ..Default::default() };
+        assert_eq!(late.packets_lost_on_ssrc(), i64::MIN);
+    }
+
+    #[test]
+    fn no_more_than_all_is_lost() {
+        let mut row = SeriesRow::default();
+        assert_eq!(row.loss_ratio_at(0.95), None);
+        row.loss_ppm.record(1_000_000);
+        assert_eq!(row.loss_ratio_at(0.95), Some(1.0));
     }
 
     #[test]

@@ -90,7 +90,7 @@ pub(crate) fn measure(
 fn loss(tracks: &SeriesRow, at: Statistic) -> Option<f64> {
     match at.quantile() {
         None => tracks.counters.loss_ratio(),
-        Some(quantile) => tracks.loss_ppm.quantile_in(quantile, 1e6),
+        Some(quantile) => tracks.loss_ratio_at(quantile),
     }
 }
 

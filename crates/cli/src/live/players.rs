@@ -105,7 +105,7 @@ pub(super) fn lines(live: &LiveSnapshot, playback: &LivePlayers) -> String {
         ms(buffer_us.quantile_in(0.0, 1e3)),
         so_far.stall_count,
         so_far.stall_ratio().map_or_else(|| "–".into(), percent),
-        bytes((so_far.media_bytes + so_far.other_bytes) as f64),
+        bytes(so_far.media_bytes.saturating_add(so_far.other_bytes) as f64),
         so_far.requests,
         so_far.requests_failed,
         so_far.connections,

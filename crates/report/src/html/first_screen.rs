@@ -215,7 +215,9 @@ fn received(summary: &Summary) -> Vec<Figure> {
     let media = if video.packets_original > 0 { video } else { &summary.audio };
     let ms = |value| known(value, duration_ms);
     let (mean, most) = (bit_rate(summary.received_bps), bit_rate(summary.received_bps_max));
-    let packets = media.packets_original + media.packets_recovered + media.packets_lost;
+    let packets = [media.packets_original, media.packets_recovered, media.packets_lost]
+        .into_iter()
+        .fold(0, u64::saturating_add);
     let mut list: Vec<Figure> = vec![
         ("received", mean, format!("at most {most}")),
         (

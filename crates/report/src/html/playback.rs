@@ -166,7 +166,7 @@ fn peers(time: &Timeline, playback: &Playback) -> String {
         })
     };
     let lines = vec![
-        Line::dashed("all media", 6, per_viewer(|c| c.media_bytes + c.peer_bytes)),
+        Line::dashed("all media", 6, per_viewer(PlaybackCounters::all_media_bytes)),
         Line::solid("from the server", 1, per_viewer(|c| c.media_bytes)),
     ];
     let note = "Below the dashed line is what the server would send to each viewer if they had \

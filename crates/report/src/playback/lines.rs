@@ -69,7 +69,7 @@ impl Playback {
     pub(crate) fn transfer_line(&self) -> String {
         let mut parts = vec![format!(
             "{} in {} requests on {} connections",
-            bytes((self.media_bytes + self.other_bytes) as f64),
+            bytes(self.media_bytes.saturating_add(self.other_bytes) as f64),
             self.requests,
             self.connections
         )];

@@ -74,7 +74,7 @@ impl Peers {
             channels: (c.active_us > 0).then(|| c.channels_us as f64 / c.active_us as f64),
             degree: (c.active_us > 0).then(|| c.peers_us as f64 / c.active_us as f64),
             server_bps_per_viewer: per_viewer(c.media_bytes),
-            media_bps_per_viewer: per_viewer(c.media_bytes + c.peer_bytes),
+            media_bps_per_viewer: per_viewer(c.all_media_bytes()),
             announces: c.announces,
             offers_received: c.offers_received,
             answers_received: c.answers_received,
