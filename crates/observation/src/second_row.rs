@@ -20,6 +20,9 @@ pub trait SecondRow {
     #[must_use]
     fn second(&self) -> i64;
 
+    /// Makes it a row of this second.
+    fn set_second(&mut self, second: i64);
+
     /// Its key within the second.
     #[must_use]
     fn key(&self) -> Self::Key;
@@ -32,6 +35,7 @@ pub trait SecondRow {
     fn add_samples(&mut self, other: &Self);
 
     /// The rows of a window of seconds and cohorts, added up: it has the figures of that window.
+    /// Its second and its key, such as the cohort, have no meaning.
     #[must_use]
     fn sum<'a>(rows: impl IntoIterator<Item = &'a Self>) -> Self
     where
@@ -42,14 +46,18 @@ pub trait SecondRow {
         sum
     }
 
-    /// The rows of each second, added up.
+    /// The rows of each second, added up: its key, such as the cohort, has no meaning.
     #[must_use]
     fn by_second<'a>(rows: impl IntoIterator<Item = &'a Self>) -> BTreeMap<i64, Self>
     where
         Self: Default + 'a,
     {
         let mut by_second: BTreeMap<i64, Self> = BTreeMap::new();
-        rows.into_iter().for_each(|row| by_second.entry(row.second()).or_default().add(row));
+        for row in rows {
+            let sum = by_second.entry(row.second()).or_default();
+            sum.set_second(row.second());
+            sum.add(row);
+        }
         by_second
     }
 }
@@ -131,6 +139,10 @@ macro_rules! second_rows {
                 self.second
             }
 
+            fn set_second(&mut self, second: i64) {
+                self.second = second;
+            }
+
             fn key(&self) -> Self::Key {
                 ($(self.$key,)+)
             }
@@ -195,8 +207,8 @@ mod tests {
         assert_eq!((window.members, window.delay_us.count()), (7, 3));
         let by_second = ChatRow::by_second(&rows);
         let members: Vec<_> =
-            by_second.iter().map(|(second, row)| (*second, row.members)).collect();
-        assert_eq!(members, [(3, 6), (4, 1)]);
+            by_second.iter().map(|(second, row)| (*second, row.second, row.members)).collect();
+        assert_eq!(members, [(3, 3, 6), (4, 4, 1)]);
         assert_eq!(ChatRow::sum(&[]).members, 0);
     }
 
