@@ -76,9 +76,8 @@ impl Context<'_> {
     /// media, or of all.
     pub(crate) fn missed(&self, kind: Option<MediaKind>) -> Reading {
         self.reading(|window| {
-            let rows = self.rows(window).filter(|row| kind.is_none() || row.kind == kind);
-            let missed: u64 = rows.map(|row| row.counters.packets_missed()).sum();
-            Some(missed as f64 / whole_seconds(window).seconds())
+            let sums = self.sums_of_tracks(window, |row| kind.is_none() || row.kind == kind);
+            Some(sums.packets_missed() as f64 / whole_seconds(window).seconds())
         })
     }
 }

@@ -59,8 +59,7 @@ impl Context<'_> {
                 |sums| sums.fps_of_active().filter(|fps| *fps > 0.0),
             ),
             waiting_ratio: self.of_players(PlaybackCounters::waiting_ratio),
-            shortfall_ratio: self
-                .of_players(|sums| sums.delivery_ratio().map(|ratio| (1.0 - ratio).max(0.0))),
+            shortfall_ratio: self.of_players(shortfall_ratio),
             connected: self.connected(),
             served: self.served(),
             received: self.received(),
@@ -90,11 +89,19 @@ impl Context<'_> {
         counts: impl Fn(&SeriesRow) -> bool,
         figure: impl Fn(&TrackCounters) -> Option<f64>,
     ) -> Reading {
-        self.reading(|window| {
-            let mut sums = TrackCounters::default();
-            self.rows(window).filter(|row| counts(row)).for_each(|row| sums += row.counters);
-            figure(&sums)
-        })
+        self.reading(|window| figure(&self.sums_of_tracks(window, &counts)))
+    }
+
+    /// The sums of the tracks that count. A packet that came late makes the loss of its own row
+    /// negative, and of another one too high: what is derived from sums is derived from all rows.
+    pub(super) fn sums_of_tracks(
+        &self,
+        window: Window,
+        counts: impl Fn(&SeriesRow) -> bool,
+    ) -> TrackCounters {
+        let mut sums = TrackCounters::default();
+        self.rows(window).filter(|row| counts(row)).for_each(|row| sums += row.counters);
+        sums
     }
 
     /// A figure of the sums of all players.
@@ -183,6 +190,13 @@ impl Users {
         self.loss_ratio.fail.is_some()
             || self.shortfall_ratio.fail.is_none() && self.waiting_ratio.fail.is_none()
     }
+}
+
+/// What delivery lacks to the media's bit rate. Players with full buffers, or at the end of a live
+/// stream, hardly want media, so that nothing is lacking: that is what a shortfall grows from.
+fn shortfall_ratio(sums: &PlaybackCounters) -> Option<f64> {
+    let lacks = sums.delivery_ratio().map(|ratio| (1.0 - ratio).max(0.0));
+    lacks.or((sums.active_us > 0).then_some(0.0))
 }
 
 /// The whole seconds of a window, at least one.

@@ -33,6 +33,16 @@ fn drops_that_users_miss_are_a_cause_though_the_load_before_had_nearly_as_many()
     assert!(counters.contains(&"audio packets that users missed at first"), "{counters:?}");
 }
 
+/// Packets that are counted lost in one second and come in the next were not missed.
+#[test]
+fn packets_that_come_a_second_late_leave_the_number_of_those_missed_as_it_is() {
+    check("backpressure", |sim| {
+        send_buffers(sim);
+        sim.impact = UserImpact::Loss;
+        sim.lost_per_s = Some(|m| evenly(m) * if m.second % 2 == 0 { 5.0 } else { -3.0 });
+    });
+}
+
 /// Where each second of the failing load is bad and none before it, no second tells whether drops
 /// make it bad.
 #[test]

@@ -7,6 +7,7 @@ mod family_tests;
 mod law_tests;
 mod look_alike_tests;
 mod planted_limits;
+mod player_tests;
 mod refusal_tests;
 mod simulated_run;
 mod watch_tests;

@@ -69,6 +69,9 @@ pub(super) struct SimulatedRun {
     pub(super) is_watched: bool,
     /// How long an answer to a join takes while joins are answered one after the other.
     pub(super) join_s: Option<f64>,
+    /// The media time that a player wants in a second, microseconds. Its buffer then lasts for what
+    /// is not sent past the limit; without it players stall.
+    pub(super) wanted_us: Option<fn(Moment) -> u64>,
     /// Audio packets that users lose in a second, all together, in place of what the impact on them
     /// is.
     pub(super) lost_per_s: Option<fn(Moment) -> f64>,
@@ -97,6 +100,7 @@ impl SimulatedRun {
             is_search: true,
             is_watched: true,
             join_s: None,
+            wanted_us: None,
             lost_per_s: None,
             is_bad: None,
             noise: 0x9E37_79B9_7F4A_7C15,
@@ -352,18 +356,20 @@ impl SimulatedRun {
         }
     }
 
-    /// Players with a buffer: past the limit half of them stall for half of each second, and what
-    /// they lack is not sent.
+    /// Players with a buffer: past the limit half of what they play in each second is not sent to
+    /// half of them, and these stall for as long unless their buffers last.
     fn players(&mut self, run: &mut RunData, moment: Moment, second: i64, connected: u32) {
-        let (all, stalled) =
-            (u64::from(connected), if moment.over { u64::from(connected / 2) } else { 0 });
-        let played = all * 2 - stalled; // halves of a second
+        let all = u64::from(connected);
+        let lacking = if moment.over { u64::from(connected / 2) } else { 0 };
+        let stalled = if self.wanted_us.is_some() { 0 } else { lacking };
+        let (received, played) = (all * 2 - lacking, all * 2 - stalled); // halves of a second
+        let wanted_us = self.wanted_us.map_or(1_000_000, |wanted_us| wanted_us(moment));
         run.series.push(SeriesRow {
             second,
             kind: Some(MediaKind::Video),
             tracks: connected,
             counters: TrackCounters {
-                payload_bytes: played * 62_500,
+                payload_bytes: received * 62_500,
                 frames_decodable: played * 15,
                 active_us: all * 1_000_000,
                 ..TrackCounters::default()
@@ -379,9 +385,9 @@ impl SimulatedRun {
                 stall_us: stalled * 500_000,
                 stall_count: stalled,
                 played_us: played * 500_000,
-                media_bytes: (played as f64 * 62_500.0 * self.noise()) as u64,
-                media_us: played * 500_000,
-                wanted_us: all * 1_000_000,
+                media_bytes: (received as f64 * 62_500.0 * self.noise()) as u64,
+                media_us: received * 500_000,
+                wanted_us: all * wanted_us,
                 ..PlaybackCounters::default()
             },
             ..PlaybackRow::default()

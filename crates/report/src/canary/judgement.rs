@@ -149,8 +149,8 @@ pub(super) fn bound(figure: &str, browser: &Side, virtual_: &Side, joins: u64) -
         }
         "loss_ratio" => {
             let both_lost = browser.loss_ratio()?.min(virtual_.loss_ratio()?);
-            let (expected, lost) =
-                (browser.expected + virtual_.expected, browser.lost.max(0) + virtual_.lost.max(0));
+            let expected = browser.expected.saturating_add(virtual_.expected);
+            let lost = browser.lost.max(0).saturating_add(virtual_.lost.max(0));
             let p = (lost as f64 / expected.max(1) as f64).clamp(0.0, 1.0);
             let samples =
                 1.0 / browser.expected.max(1) as f64 + 1.0 / virtual_.expected.max(1) as f64;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanarySecondRow};
 use throng_observation::run::{ParticipantRow, RunData, SeriesRow, SourceFps};
 use throng_observation::units::{bit_rate, duration_ms, percent};
-use throng_observation::{Distribution, MediaKind, Phase, RunTime};
+use throng_observation::{Distribution, MediaKind, Phase, RunTime, TrackCounters};
 
 pub use judgement::CanaryJudgement;
 use judgement::{SECONDS_MIN, Times, starved};
@@ -106,27 +106,44 @@ struct Side {
 }
 
 impl Side {
-    fn add_browser(&mut self, row: &CanarySecondRow, is_conference: bool) {
-        self.frames += row.frames_decoded;
-        self.lost += row.video_packets_lost;
-        // Browsers count what came on an RTX stream as received, and not as no longer lost.
-        let first = row.video_packets_received.saturating_sub(row.video_packets_repeated);
-        self.expected += first.saturating_add_signed(row.video_packets_lost);
-        self.bytes += row.video_bytes;
-        self.freeze_us += row.freeze_us;
-        self.active_us += active_us(row, is_conference);
-        self.jitter_us.merge(&row.video_jitter_us);
+    fn of_browsers<'a>(
+        rows: impl Iterator<Item = &'a CanarySecondRow>,
+        is_conference: bool,
+    ) -> Self {
+        let mut side = Self::default();
+        let mut first: u64 = 0;
+        for row in rows {
+            side.frames += row.frames_decoded;
+            side.lost = side.lost.saturating_add(row.video_packets_lost);
+            // Browsers count what came on an RTX stream as received, and not as no longer lost.
+            let repeated = row.video_packets_repeated;
+            first = first.saturating_add(row.video_packets_received.saturating_sub(repeated));
+            side.bytes += row.video_bytes;
+            side.freeze_us += row.freeze_us;
+            side.active_us += active_us(row, is_conference);
+            side.jitter_us.merge(&row.video_jitter_us);
+        }
+        // Of all rows together: what came a second late is lost in one, and the reverse in another.
+        side.expected = first.saturating_add_signed(side.lost);
+        side
     }
 
-    fn add_virtual(&mut self, row: &SeriesRow) {
-        self.frames += row.counters.frames_decodable;
-        self.lost += row.counters.packets_lost_on_ssrc();
-        self.expected += row.counters.packets_expected();
-        self.bytes += row.counters.payload_bytes;
-        self.freeze_us += row.counters.freeze_us;
-        self.active_us += row.counters.active_us;
-        self.jitter_us.merge(&row.jitter_us);
-        self.source_fps += row.source_fps;
+    fn of_virtual<'a>(rows: impl Iterator<Item = &'a SeriesRow>) -> Self {
+        let (mut side, mut sums) = (Self::default(), TrackCounters::default());
+        for row in rows {
+            sums += row.counters;
+            side.jitter_us.merge(&row.jitter_us);
+            side.source_fps += row.source_fps;
+        }
+        Self {
+            frames: sums.frames_decodable,
+            expected: sums.packets_expected(),
+            lost: sums.packets_lost_on_ssrc(),
+            bytes: sums.payload_bytes,
+            freeze_us: sums.freeze_us,
+            active_us: sums.active_us,
+            ..side
+        }
     }
 
     fn of_active(&self, sum: f64) -> Option<f64> {
@@ -171,11 +188,10 @@ pub(crate) fn summarise(run: &RunData, warm_up_s: f64) -> Option<CanarySummary> 
     let (times, starved) = (Times::of(run, warm_up_s), starved(&run.canary.seconds));
     let is_conference = !run.sent.is_empty();
     let Compared { rows, seconds, left_out, is_enough } = Compared::of(run, &times, &starved);
-    let (mut browser, mut virtual_) = (Side::default(), Side::default());
-    let both = rows.iter().filter(|row| seconds.contains(&row.second));
-    both.for_each(|row| browser.add_browser(row, is_conference));
+    let both = rows.iter().copied().filter(|row| seconds.contains(&row.second));
+    let browser = Side::of_browsers(both, is_conference);
     let series = run.series.iter().filter(is_video).filter(|row| seconds.contains(&row.second));
-    series.for_each(|row| virtual_.add_virtual(row));
+    let virtual_ = Side::of_virtual(series);
     let mut agreement = agreement(run, &browser, &virtual_);
     if is_enough {
         let second = |row: &&ParticipantRow| row.intended_at.0.div_euclid(1_000_000);

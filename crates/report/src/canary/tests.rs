@@ -94,6 +94,37 @@ fn a_repeat_leaves_its_packet_lost_by_rtx_and_takes_it_back_on_the_own_ssrc() {
     assert_eq!(figure(&super::summarise(&run, 0.0).unwrap(), "loss_ratio").browser, Some(0.01));
 }
 
+/// What is counted lost in one second and comes in the next was expected once.
+#[test]
+fn packets_that_come_a_second_late_are_expected_once() {
+    let mut run = with_browsers();
+    let virtual_loss = [(6, 10), (7, 2), (8, -2)];
+    run.series.iter_mut().for_each(|row| {
+        let found = virtual_loss.iter().find(|(second, _)| *second == row.second);
+        let lost: i64 = found.map_or(0, |(_, lost)| *lost);
+        row.counters = TrackCounters {
+            packets_original: 100_u64.saturating_add_signed(-lost),
+            packets_lost: lost,
+            active_us: 1_000_000,
+            ..TrackCounters::default()
+        };
+    });
+    // In a browser four repeats on the own SSRC take back what was lost, and nothing else comes.
+    for row in &mut run.canary.seconds {
+        if row.second == 6 {
+            row.video_packets_lost = 5;
+        } else if row.second == 7 {
+            (row.video_packets_received, row.video_packets_repeated) = (4, 4);
+            row.video_packets_lost = -4;
+        }
+    }
+    let canary = super::summarise(&run, 0.0).unwrap();
+    let loss = figure(&canary, "loss_ratio");
+    let expect = 10.0 / (100.0 * canary.seconds as f64);
+    assert!(loss.virtual_.is_some_and(|ratio| (ratio - expect).abs() < 1e-9), "{loss:?}");
+    assert_eq!(loss.browser, Some(0.01));
+}
+
 /// A healthy run of a minute with one browser that is frozen for this share of each second.
 fn frozen(us: u64) -> RunData {
     let mut run = with_browsers();
