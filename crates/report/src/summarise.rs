@@ -277,7 +277,7 @@ fn media(run: &RunData, kind: MediaKind, figures: &Figures<'_>) -> Media {
             + aggregated.never_received,
         missing_ratio: c.missing_ratio(),
         loss_ratio: c.loss_ratio(),
-        loss_ratio_p95: window.loss_ppm.quantile_in(0.95, 1e6),
+        loss_ratio_p95: window.loss_ratio_at(0.95),
         fps_p50: window.fps_milli.quantile_in(0.50, 1e3),
         fps_p5: window.fps_milli.quantile_in(0.05, 1e3),
         fps_p1: window.fps_milli.quantile_in(0.01, 1e3),
@@ -385,6 +385,24 @@ mod tests {
         let summary = summary(&example::degraded());
         let back: Summary = serde_json::from_str(&summary.to_json()).unwrap();
         assert_eq!(back.to_json(), summary.to_json());
+    }
+
+    /// Of the first version, some keys had other names.
+    #[test]
+    fn a_summary_of_an_earlier_version_reads_as_one_of_this_and_a_newer_one_is_refused() {
+        let json = summary(&example::degraded()).to_json();
+        let versioned = |version: u32| {
+            let own = format!("\"summary_version\": {SUMMARY_VERSION}");
+            json.replace(&own, &format!("\"summary_version\": {version}"))
+        };
+        let first = versioned(1)
+            .replace("\"packets_original\"", "\"packets_received\"")
+            .replace("\"packets_unreadable\"", "\"packets_discarded\"");
+        let back: Summary = serde_json::from_str(&first).unwrap();
+        assert_eq!(back.to_json(), json);
+        let newer = serde_json::from_str::<Summary>(&versioned(SUMMARY_VERSION + 1));
+        let said = newer.unwrap_err().to_string();
+        assert!(said.contains("version 3, this throng reads up to 2"), "{said}");
     }
 
     #[test]

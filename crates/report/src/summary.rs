@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use throng_analysis::bottleneck::{Bottleneck, OtherProcessesCpu};
 use throng_analysis::demand::{ChatCost, Demand, JoinCost};
 use throng_analysis::reasons::Reason;
@@ -19,14 +20,26 @@ use crate::server::WatchedHost;
 use crate::survival::TimeTo;
 use crate::workers::WorkerHealth;
 
-/// The version of `summary.json`'s shape. Keys are only ever added within a version.
-pub const SUMMARY_VERSION: u32 = 1;
+/// The version of `summary.json`'s shape, and the newest that is read. Keys are only ever added
+/// within a version; those that have another name in an earlier one have it as an alias.
+pub const SUMMARY_VERSION: u32 = 2;
+
+/// What was read has the shape of this version, whatever version it was written by.
+fn read_version<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+    match u32::deserialize(from)? {
+        newer if newer > SUMMARY_VERSION => Err(D::Error::custom(format!(
+            "version {newer}, this throng reads up to {SUMMARY_VERSION}"
+        ))),
+        _ => Ok(SUMMARY_VERSION),
+    }
+}
 
 /// The results of a run. Media figures leave the warm-up out; participants, failures and joins
 /// cover the whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Version of this shape, see `SUMMARY_VERSION`.
+    #[serde(deserialize_with = "read_version")]
     pub summary_version: u32,
     /// The outcome of the run.
     pub outcome: RunOutcome,

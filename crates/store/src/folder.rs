@@ -12,8 +12,10 @@ use throng_observation::{HttpRequestRow, RowSelector, RunPlan};
 use crate::table::list;
 use crate::{RebuiltRun, RunWriter, StoreError, Table, decoded, opened, reader, selected};
 
-/// The format of `run.db` that this version writes, and the newest that it reads.
-pub const FORMAT: u32 = 1;
+/// The format of `run.db` that this version writes, and the newest that it reads; it reads all
+/// earlier ones. It rises when a column gets another name, which an earlier version takes for
+/// damage otherwise; a column that is added is none of its business.
+pub const FORMAT: u32 = 2;
 
 /// The database's name inside a run folder.
 pub(crate) const DATABASE: &str = "run.db";

@@ -12,8 +12,8 @@ use throng_observation::run::{
 };
 use throng_observation::{ChatRow, ExperienceRow, HttpRequestRow, PlaybackRow, PlayerRow, RunTime};
 
-use crate::table::{Stored, list, put};
-use crate::{RunWriter, StoreError, info, opened, schema};
+use crate::table::{Stored, create, list, put};
+use crate::{FORMAT, RunWriter, StoreError, info, opened, schema};
 
 /// What the name of the new file ends in.
 const UNFINISHED: &str = "collected";
@@ -94,34 +94,41 @@ fn check_is_one_file(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Removes the rows of the crowd; the last second that there was.
+/// Removes the rows of the crowd; the last second that there was. The file is then of the present
+/// format, whatever version began it.
 fn empty(db: &mut Connection, keeps: impl Fn(&EventRow) -> bool) -> rusqlite::Result<Option<i64>> {
     let transaction = db.transaction()?;
     let last_second =
         transaction.query_row("SELECT MAX(second) FROM crowd", [], |row| row.get(0))?;
     let events: Vec<EventRow> = list(&transaction)?;
-    clear::<CrowdRow>(&transaction)?;
-    clear::<SeriesRow>(&transaction)?;
-    clear::<SentRow>(&transaction)?;
-    clear::<ParticipantRow>(&transaction)?;
-    clear::<TrackRow>(&transaction)?;
-    clear::<LayerSwitchRow>(&transaction)?;
-    clear::<GeneratorRow>(&transaction)?;
-    clear::<ExperienceRow>(&transaction)?;
-    clear::<PlaybackRow>(&transaction)?;
-    clear::<PlayerRow>(&transaction)?;
-    clear::<ChatRow>(&transaction)?;
-    clear::<HttpRequestRow>(&transaction)?;
-    clear::<EventRow>(&transaction)?;
+    renew::<CrowdRow>(&transaction)?;
+    renew::<SeriesRow>(&transaction)?;
+    renew::<SentRow>(&transaction)?;
+    renew::<ParticipantRow>(&transaction)?;
+    renew::<TrackRow>(&transaction)?;
+    renew::<LayerSwitchRow>(&transaction)?;
+    renew::<GeneratorRow>(&transaction)?;
+    renew::<ExperienceRow>(&transaction)?;
+    renew::<PlaybackRow>(&transaction)?;
+    renew::<PlayerRow>(&transaction)?;
+    renew::<ChatRow>(&transaction)?;
+    renew::<HttpRequestRow>(&transaction)?;
+    renew::<EventRow>(&transaction)?;
     put(&transaction, events.iter().filter(|event| keeps(event)))?;
+    transaction.pragma_update(None, "user_version", FORMAT)?;
+    info::set(&transaction, "format", Some(&FORMAT.to_string()))?;
     info::set(&transaction, "ending", Some(Ending::Unfinished.key()))?;
     transaction.commit()?;
     Ok(last_second)
 }
 
-/// Empties a table, which not every run has.
-fn clear<T: Stored>(db: &Connection) -> rusqlite::Result<()> {
+/// Makes a table anew, which not every run has: that of an earlier version lacks columns.
+fn renew<T: Stored>(db: &Connection) -> rusqlite::Result<()> {
     let there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
     let is_there: bool = db.query_row(there, [T::TABLE], |row| row.get(0))?;
-    if is_there { db.execute(&format!("DELETE FROM {}", T::TABLE), []).map(drop) } else { Ok(()) }
+    if is_there {
+        db.execute_batch(&format!("DROP TABLE {}; {}", T::TABLE, create::<T>()))
+    } else {
+        Ok(())
+    }
 }

@@ -1,4 +1,4 @@
-//! `run.db`, format 1: the tables of an empty run, and the mark by which a run is recognised.
+//! `run.db`: the tables of an empty run, and the mark by which a run is recognised.
 //! `docs/run-folder.md` describes the columns.
 
 use std::path::Path;

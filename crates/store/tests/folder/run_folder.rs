@@ -265,12 +265,8 @@ fn a_folder_from_before_missing_time_was_counted_reads_as_a_run_without_any() {
     assert_eq!((run.series[0].counters, run.tracks[0].counters), (expect, expect));
 }
 
-#[test]
-fn packets_are_read_by_the_names_that_they_had_in_earlier_folders() {
-    let (_dir, path, mut writer) = new_run();
-    writer.write(Row::Series(Box::new(series(0, 50))));
-    writer.write(Row::Track(Box::new(track(0))));
-    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+/// Makes a folder one of format 1.
+fn make_older(path: &Path) {
     let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
     for table in ["series", "track"] {
         db.execute_batch(&format!(
@@ -279,9 +275,41 @@ fn packets_are_read_by_the_names_that_they_had_in_earlier_folders() {
         ))
         .unwrap();
     }
-    drop(db);
+    let format = "PRAGMA user_version = 1; UPDATE info SET value = '1' WHERE key = 'format'";
+    db.execute_batch(format).unwrap();
+}
+
+/// What a reader of an earlier version looks at before it looks for columns.
+fn user_version(path: &Path) -> i64 {
+    let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
+    db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn packets_are_read_by_the_names_that_they_had_in_earlier_folders() {
+    let (_dir, path, mut writer) = new_run();
+    writer.write(Row::Series(Box::new(series(0, 50))));
+    writer.write(Row::Track(Box::new(track(0))));
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    assert_eq!(user_version(&path), 2, "the names of today are newer than format 1");
+    make_older(&path);
     let run = RunFolder::read(&path).unwrap();
     assert_eq!((run.series[0].counters, run.tracks[0].counters), (counters(), counters()));
+    assert_eq!(run.info.format, 1);
+}
+
+#[test]
+fn a_folder_of_an_earlier_format_that_is_made_again_is_one_of_this() {
+    let folder = tempfile::tempdir().unwrap();
+    killed(folder.path());
+    make_older(folder.path());
+    let mut again = RunFolder::again(folder.path(), |event| event.kind == "watch").unwrap();
+    again.writer.write(Row::Series(Box::new(series(0, 50))));
+    again.finish(Ending::Interrupted, RunTime(1)).unwrap();
+    assert_eq!(user_version(folder.path()), i64::from(FORMAT));
+    let run = RunFolder::read(folder.path()).unwrap();
+    assert_eq!((run.series[0].counters, run.info.format), (counters(), FORMAT));
+    assert_eq!((run.crowd.len(), run.events.len()), (0, 1));
 }
 
 #[test]

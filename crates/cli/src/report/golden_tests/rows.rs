@@ -85,7 +85,7 @@ pub(super) fn all() -> [Recorded; 3] {
 
 fn info(scenario: &str, cohorts: &[&str]) -> RunInfo {
     RunInfo {
-        format: 1,
+        format: throng_store::FORMAT,
         throng_version: "0.1.0".into(),
         scenario: scenario.into(),
         target: "https://127.0.0.1:5280/live.m3u8".into(),
