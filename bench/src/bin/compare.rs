@@ -64,10 +64,22 @@ struct Arguments {
     no_compare: bool,
     /// Also run these numbers of viewers on throng's stage, with the floors: of the standard card,
     /// and of the low one where the stage is full
-    #[arg(long, value_name = "N", value_delimiter = ',', num_args = 0..=1, default_missing_value = "300,900")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        num_args = 0..=1,
+        default_missing_value = "300,900"
+    )]
     stage_compare: Option<Vec<u32>>,
     /// Also run these numbers of viewers on throng's stage, without the floors
-    #[arg(long, value_name = "N", value_delimiter = ',', num_args = 0..=1, default_missing_value = "1000,2500")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        num_args = 0..=1,
+        default_missing_value = "1000,2500"
+    )]
     stage_viewers: Option<Vec<u32>>,
     /// The test card of --stage-viewers
     #[arg(long, value_enum, default_value = "low")]

@@ -12,7 +12,10 @@ pub enum BrowserError {
         error: std::io::Error,
     },
     /// Its process ended, or closed the pipe that controls it.
-    #[error("the browser ended{}", .said.as_ref().map_or_else(String::new, |said| format!("; its last output: {said}")))]
+    #[error(
+        "the browser ended{}",
+        .said.as_ref().map_or_else(String::new, |said| format!("; its last output: {said}"))
+    )]
     Ended {
         /// The last line that it wrote to standard error, if any.
         said: Option<String>,

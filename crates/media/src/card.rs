@@ -126,8 +126,12 @@ impl Rung {
         macro_rules! clips {
             ($($rung:ident $name:literal),*) => {
                 match (self, codec) {
-                    $((Rung::$rung, Codec::H264) => include_bytes!(concat!("../clips/card-", $name, ".h264")),
-                    (Rung::$rung, Codec::Vp8) => include_bytes!(concat!("../clips/card-", $name, ".ivf")),)*
+                    $((Rung::$rung, Codec::H264) => {
+                        include_bytes!(concat!("../clips/card-", $name, ".h264"))
+                    }
+                    (Rung::$rung, Codec::Vp8) => {
+                        include_bytes!(concat!("../clips/card-", $name, ".ivf"))
+                    })*
                     _ => return None,
                 }
             };

@@ -26,7 +26,11 @@ fn load(line: *const u8) {
 fn load(line: *const u8) {
     // SAFETY: the instruction changes no memory, and does not fault whatever the address is.
     unsafe {
-        std::arch::asm!("prfm pldl1keep, [{line}]", line = in(reg) line, options(nostack, preserves_flags, readonly));
+        std::arch::asm!(
+            "prfm pldl1keep, [{line}]",
+            line = in(reg) line,
+            options(nostack, preserves_flags, readonly)
+        );
     }
 }
 

@@ -20,11 +20,15 @@ const CUT: char = '…';
 pub fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
-            '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' // direction
-            | '\u{2028}' | '\u{2029}' // line and paragraph separators
-            | '\u{00ad}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{feff}'
-            | '\u{fff9}'..='\u{fffb}' // soft hyphen, zero width, annotations
-            | '\u{e0000}'..='\u{e0fff}') // tags
+            // Direction.
+            '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+            // Line and paragraph separators.
+            | '\u{2028}' | '\u{2029}'
+            // Soft hyphen, zero width, annotations.
+            | '\u{00ad}' | '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}'
+            | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            // Tags.
+            | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// `text` as one line of at most `chars_max` characters: harmful characters as escapes such as `\n`

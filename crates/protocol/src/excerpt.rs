@@ -25,7 +25,9 @@ pub(crate) fn excerpt(text: &str) -> String {
 /// width of the text.
 fn is_seen(c: char) -> bool {
     !c.is_control()
-        && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        && !matches!(c,
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// `: ` and the excerpt of `text`; empty if `text` is empty.

@@ -29,8 +29,8 @@ pub fn summary(run: &RunData) -> String {
     // stays `connected`.
     let _ = writeln!(
         out,
-        "ICE Connection State : New({new}), Checking({checking}) Connected({connected}) Completed(0) \
-         Disconnected({disconnected}) Failed({failed}) Closed({closed})"
+        "ICE Connection State : New({new}), Checking({checking}) Connected({connected}) \
+         Completed(0) Disconnected({disconnected}) Failed({failed}) Closed({closed})"
     );
     for (name, kind) in [("Video", &figures.video), ("Audio", &figures.audio)] {
         let _ = writeln!(
@@ -191,7 +191,8 @@ fn track_line(track: &TrackRow) -> String {
         return format!("{kind}({codec}) total_bytes({total}) avg_bps({rate}){fps}");
     }
     format!(
-        "{kind}({codec}) total_packets({}) packet_loss({}) total_bytes({total}) avg_bps({rate}){fps} delay_p95({delay_p95}) last_drift({drift})",
+        "{kind}({codec}) total_packets({}) packet_loss({}) total_bytes({total}) \
+         avg_bps({rate}){fps} delay_p95({delay_p95}) last_drift({drift})",
         c.packets_original,
         c.packets_lost.max(0),
     )

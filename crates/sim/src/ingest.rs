@@ -44,13 +44,18 @@ impl IngestServer {
         let path = folder.path().display();
         let configuration = format!(
             "load_module {RTMP_MODULE};\n\
-             daemon off; master_process off; pid {path}/nginx.pid; error_log {path}/error.log info;\n\
+             daemon off; master_process off; pid {path}/nginx.pid; \
+             error_log {path}/error.log info;\n\
              events {{ worker_connections 256; }}\n\
-             rtmp {{ server {{ listen {address}; application live {{ live on; hls on; hls_path {path}/hls;\n\
-             hls_fragment 1s; hls_playlist_length 8s; notify_method get; on_publish http://{control}/may; }} }} }}\n\
-             http {{ access_log off; client_body_temp_path {path}/b; proxy_temp_path {path}/p; fastcgi_temp_path {path}/f;\n\
+             rtmp {{ server {{ listen {address}; application live {{ live on; hls on; \
+             hls_path {path}/hls;\n\
+             hls_fragment 1s; hls_playlist_length 8s; notify_method get; \
+             on_publish http://{control}/may; }} }} }}\n\
+             http {{ access_log off; client_body_temp_path {path}/b; proxy_temp_path {path}/p; \
+             fastcgi_temp_path {path}/f;\n\
              uwsgi_temp_path {path}/u; scgi_temp_path {path}/s;\n\
-             server {{ listen {control}; location /may {{ if ($arg_name = refused) {{ return 403; }} return 200; }} }} }}\n"
+             server {{ listen {control}; location /may {{ \
+             if ($arg_name = refused) {{ return 403; }} return 200; }} }} }}\n"
         );
         fs::write(folder.path().join("nginx.conf"), configuration)?;
         fs::create_dir(folder.path().join("hls"))?;

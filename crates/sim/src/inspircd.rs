@@ -80,14 +80,18 @@ fn text(folder: &Path, address: SocketAddr) -> String {
     format!(
         r#"<server name="irc.localhost" description="test" network="test">
 <admin name="test" nick="test" email="test@localhost">
-<path configdir="{folder}" datadir="{folder}" logdir="{folder}" moduledir="/usr/lib/inspircd/modules" runtimedir="{folder}">
+<path configdir="{folder}" datadir="{folder}" logdir="{folder}"
+      moduledir="/usr/lib/inspircd/modules" runtimedir="{folder}">
 <pid file="{folder}/inspircd.pid">
 <module name="sha1">
 <module name="websocket">
 <websocket defaultmode="text">
 <wsorigin allow="*">
 <bind address="{host}" port="{port}" type="clients" hook="websocket">
-<connect name="all" allow="*" timeout="60" pingfreq="5" commandrate="100000" fakelag="no" threshold="100000" recvq="1M" softsendq="10M" hardsendq="10M" localmax="10000" globalmax="10000" resolvehostnames="no" useident="no">
+<connect name="all" allow="*" timeout="60" pingfreq="5"
+         commandrate="100000" fakelag="no" threshold="100000"
+         recvq="1M" softsendq="10M" hardsendq="10M" localmax="10000" globalmax="10000"
+         resolvehostnames="no" useident="no">
 <limits maxnick="64">
 <options defaultmodes="nt">
 <log method="file" type="* -USERINPUT -USEROUTPUT" level="default" target="{folder}/log">

@@ -22,6 +22,15 @@ pub const PORT: u16 = 8188;
 /// The admin WebSocket, on 127.0.0.1 inside the namespace.
 const ADMIN_PORT: u16 = 7188;
 const ADMIN_SECRET: &str = "admin";
+/// Plugins, transports and event handlers that no test uses, so Janus does not load them.
+const PLUGINS_OFF: &str = "libjanus_audiobridge.so,libjanus_duktape.so,libjanus_lua.so,\
+                           libjanus_nosip.so,libjanus_sip.so,libjanus_textroom.so,\
+                           libjanus_videocall.so,libjanus_voicemail.so,libjanus_recordplay.so,\
+                           libjanus_echotest.so";
+const TRANSPORTS_OFF: &str = "libjanus_http.so,libjanus_mqtt.so,libjanus_nanomsg.so,\
+                              libjanus_pfunix.so,libjanus_rabbitmq.so";
+const EVENTS_OFF: &str = "libjanus_gelfevh.so,libjanus_mqttevh.so,libjanus_nanomsgevh.so,\
+                          libjanus_rabbitmqevh.so,libjanus_wsevh.so";
 /// UDP ports of media by default.
 const PORTS: RangeInclusive<u16> = 20_000..=29_999;
 
@@ -431,12 +440,23 @@ fn video_room(requests: &[Value]) -> Result<Vec<Value>, SimError> {
         if answer["janus"] == "success" { Ok(answer) } else { Err(said(&answer)) }
     };
     let session = ask(json!({ "janus": "create", "transaction": "1" }))?["data"]["id"].take();
-    let attach = json!({ "janus": "attach", "transaction": "2", "session_id": session, "plugin": "janus.plugin.videoroom" });
+    let attach = json!({
+        "janus": "attach",
+        "transaction": "2",
+        "session_id": session,
+        "plugin": "janus.plugin.videoroom",
+    });
     let handle = ask(attach)?["data"]["id"].take();
     let answers = requests
         .iter()
         .map(|body| {
-            let message = json!({ "janus": "message", "transaction": "3", "session_id": session, "handle_id": handle, "body": body });
+            let message = json!({
+                "janus": "message",
+                "transaction": "3",
+                "session_id": session,
+                "handle_id": handle,
+                "body": body,
+            });
             Ok(ask(message)?["plugindata"]["data"].take())
         })
         .collect();
@@ -504,16 +524,17 @@ fn configure(
 }}
 media: {{ rtp_port_range = "{first_port}-{last_port}" }}
 nat: {{ ice_enforce_list = "{media_address}"  ignore_mdns = true }}
-plugins: {{ disable = "libjanus_audiobridge.so,libjanus_duktape.so,libjanus_lua.so,libjanus_nosip.so,libjanus_sip.so,libjanus_textroom.so,libjanus_videocall.so,libjanus_voicemail.so,libjanus_recordplay.so,libjanus_echotest.so" }}
-transports: {{ disable = "libjanus_http.so,libjanus_mqtt.so,libjanus_nanomsg.so,libjanus_pfunix.so,libjanus_rabbitmq.so" }}
+plugins: {{ disable = "{PLUGINS_OFF}" }}
+transports: {{ disable = "{TRANSPORTS_OFF}" }}
 loggers: {{ disable = "libjanus_jsonlog.so" }}
 events: {{ broadcast = {has_events}  stats_period = 2
-  disable = "libjanus_gelfevh.so,libjanus_mqttevh.so,libjanus_nanomsgevh.so,libjanus_rabbitmqevh.so,libjanus_wsevh.so" }}
+  disable = "{EVENTS_OFF}" }}
 "#
     );
     let websockets = format!(
         r#"general: {{ json = "plain"  ws = true  ws_port = {PORT}  wss = false }}
-admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}  admin_ws_ip = "127.0.0.1"  admin_wss = false }}
+admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}
+  admin_ws_ip = "127.0.0.1"  admin_wss = false }}
 "#
     );
     let mountpoint = |id: u64, audio: u16, video: u16, codec: &str, more: &str| {
@@ -521,8 +542,10 @@ admin: {{ admin_ws = true  admin_ws_port = {ADMIN_PORT}  admin_ws_ip = "127.0.0.
             r#"mountpoint-{id}: {{
   type = "rtp"  id = {id}  {more}
   media = (
-    {{ type = "audio" mid = "a" label = "a" iface = "127.0.0.1" port = {audio} pt = 111 codec = "opus" }},
-    {{ type = "video" mid = "v" label = "v" iface = "127.0.0.1" port = {video} pt = 100 codec = {codec} }}
+    {{ type = "audio" mid = "a" label = "a"
+      iface = "127.0.0.1" port = {audio} pt = 111 codec = "opus" }},
+    {{ type = "video" mid = "v" label = "v"
+      iface = "127.0.0.1" port = {video} pt = 100 codec = {codec} }}
   )
 }}
 "#

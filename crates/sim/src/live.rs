@@ -16,9 +16,10 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// The stream: 320 × 180, 25 frames a second with a key frame each second, a tone; one Mbit/s in
 /// all, at a constant rate.
-pub(crate) const STREAM: &str = "-re -f lavfi -i testsrc2=s=320x180:r=25 -f lavfi -i sine=f=440:r=48000 -c:v libx264 -preset \
-     ultrafast -tune zerolatency -g 25 -keyint_min 25 -sc_threshold 0 -b:v 900k -minrate 900k \
-     -maxrate 900k -bufsize 300k -x264-params nal-hrd=cbr -c:a aac -b:a 96k";
+pub(crate) const STREAM: &str = "-re -f lavfi -i testsrc2=s=320x180:r=25 \
+     -f lavfi -i sine=f=440:r=48000 -c:v libx264 -preset ultrafast -tune zerolatency -g 25 \
+     -keyint_min 25 -sc_threshold 0 -b:v 900k -minrate 900k -maxrate 900k \
+     -bufsize 300k -x264-params nal-hrd=cbr -c:a aac -b:a 96k";
 
 /// A running encoder; it ends when dropped.
 #[derive(Debug)]

@@ -173,7 +173,13 @@ pub fn token(identity: &str, room: &str, more: &Value) -> String {
     for (name, value) in more.as_object().into_iter().flatten() {
         video[name] = value.clone();
     }
-    let claims = json!({ "iss": KEY, "sub": identity, "nbf": now_s - 10, "exp": now_s + 3_600, "video": video });
+    let claims = json!({
+        "iss": KEY,
+        "sub": identity,
+        "nbf": now_s - 10,
+        "exp": now_s + 3_600,
+        "video": video,
+    });
     let encoded = |value: Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let signed =
         format!("{}.{}", encoded(json!({ "alg": "HS256", "typ": "JWT" })), encoded(claims));

@@ -294,7 +294,11 @@ impl Dialogue {
         }
         let mut replies = vec![offer.to_string()];
         if self.behaviour.chatter {
-            let playlist = json!({"command": "notification", "type": "playlist", "message": {"renditions": []}});
+            let playlist = json!({
+                "command": "notification",
+                "type": "playlist",
+                "message": {"renditions": []},
+            });
             let p2p = json!({"command": "request_offer_p2p", "id": viewer.id, "peer_id": 7});
             replies.extend([playlist.to_string(), p2p.to_string()]);
         }

@@ -53,7 +53,9 @@ macro_rules! cells {
 macro_rules! numbers {
     ($($type:ty),*; $($wrapper:ident($inner:ty)),*) => {
         cells! { $($type as i64, "INTEGER": |n| i64::from(*n), |n| number(n);)* }
-        cells! { $($wrapper as i64, "INTEGER": |id| i64::from(id.0), |n| number::<$inner>(n).map(Self);)* }
+        cells! {$(
+            $wrapper as i64, "INTEGER": |id| i64::from(id.0), |n| number::<$inner>(n).map(Self);
+        )*}
     };
 }
 
@@ -61,28 +63,37 @@ fn number<T: TryFrom<i64>>(number: i64) -> FromSqlResult<T> {
     T::try_from(number).map_err(|_| FromSqlError::OutOfRange(number))
 }
 
-numbers! { u8, u16, u32, i64; RunTime(i64), ParticipantId(u32), CohortId(u16), TrackId(u16), BrowserId(u16), HostId(u8), SeriesId(u32) }
+numbers! {
+    u8, u16, u32, i64;
+    RunTime(i64), ParticipantId(u32), CohortId(u16), TrackId(u16), BrowserId(u16), HostId(u8),
+    SeriesId(u32)
+}
 
 cells! {
     // SQLite's integers are signed. A larger counter (none occurs) is stored as the maximum, not as
     // a negative number; a negative counter in a damaged file reads as 0.
-    u64 as i64, "INTEGER": |n| i64::try_from(*n).unwrap_or(i64::MAX), |n| Ok(u64::try_from(n).unwrap_or(0));
+    u64 as i64, "INTEGER": |n| i64::try_from(*n).unwrap_or(i64::MAX),
+        |n| Ok(u64::try_from(n).unwrap_or(0));
     bool as bool, "INTEGER": |is| *is, Ok;
     f64 as f64, "REAL": |n| *n, Ok;
     Codec as String, "TEXT": |codec| codec.name().to_owned(), |name| Ok(Codec::from_name(&name));
-    Layer as String, "TEXT": |layer| layer.key().to_owned(), |key| Ok(Layer::from_key(&key).unwrap_or(Layer::High));
-    MediaKind as String, "TEXT": |kind| kind.key().to_owned(), |key| word(&key).ok_or(FromSqlError::InvalidType);
+    Layer as String, "TEXT": |layer| layer.key().to_owned(),
+        |key| Ok(Layer::from_key(&key).unwrap_or(Layer::High));
+    MediaKind as String, "TEXT": |kind| kind.key().to_owned(),
+        |key| word(&key).ok_or(FromSqlError::InvalidType);
     SubscribePolicy as String, "TEXT": |policy| policy.name(),
         |name| SubscribePolicy::from_name(&name).ok_or(FromSqlError::InvalidType);
     VcardPolicy as String, "TEXT": |policy| policy.name().to_owned(),
         |name| VcardPolicy::from_name(&name).ok_or(FromSqlError::InvalidType);
-    RequestOutcome as String, "TEXT": |outcome| outcome.key(), |key| RequestOutcome::from_key(&key).ok_or(FromSqlError::InvalidType);
+    RequestOutcome as String, "TEXT": |outcome| outcome.key(),
+        |key| RequestOutcome::from_key(&key).ok_or(FromSqlError::InvalidType);
     Purpose as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
     HoldOutcome as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
     Unit as String, "TEXT": key, |key| Ok(word(&key).unwrap_or_default());
     // A kind that this version does not know is still an event that the watcher reported.
     HostEventKind as String, "TEXT": key, |key| Ok(word(&key).unwrap_or(HostEventKind::Watcher));
-    ProfileMethod as String, "TEXT": key, |key| Ok(word(&key).unwrap_or(ProfileMethod::ThreadState));
+    ProfileMethod as String, "TEXT": key,
+        |key| Ok(word(&key).unwrap_or(ProfileMethod::ThreadState));
     BTreeMap<String, String> as String, "TEXT": json, from_json;
     ProcessEvent as String, "TEXT": json, from_json;
     Vec<String> as String, "TEXT": json, from_json;

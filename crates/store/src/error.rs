@@ -41,7 +41,10 @@ pub enum StoreError {
         detail: String,
     },
     /// A newer throng wrote it.
-    #[error("{}: format {found}, this throng reads up to {known}; read it with a newer throng", .path.display())]
+    #[error(
+        "{}: format {found}, this throng reads up to {known}; read it with a newer throng",
+        .path.display()
+    )]
     Newer {
         /// The file.
         path: PathBuf,

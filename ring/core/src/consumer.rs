@@ -473,7 +473,8 @@ impl Consumer {
     fn free_id(&mut self) -> Result<LaneId, RingError> {
         let index = self.lanes.iter().position(Option::is_none).unwrap_or(self.lanes.len());
         if index >= LANES_MAX {
-            let rule = "lanes are in use, more than one consumer can have: share lanes, or start another consumer";
+            let rule = "lanes are in use, more than one consumer can have: share lanes, or start \
+                        another consumer";
             return Err(RingError::BadGeometry { field: "lanes", value: index as u64, rule });
         }
         self.generation = self.generation.wrapping_add(1);

@@ -15,8 +15,8 @@ pub enum RingError {
     NotAMemfd,
     /// Its size could still change: a peer that truncates it would end this process by SIGBUS.
     #[error(
-        "the memfd lacks the seals {missing}: the process that makes a ring must set SHRINK|GROW|SEAL by \
-         fcntl(F_ADD_SEALS) before passing it on"
+        "the memfd lacks the seals {missing}: the process that makes a ring must set \
+         SHRINK|GROW|SEAL by fcntl(F_ADD_SEALS) before passing it on"
     )]
     SealsMissing {
         /// Names of those that are absent, such as `SHRINK|GROW`.
@@ -24,7 +24,8 @@ pub enum RingError {
     },
     /// There is no ring in that memory.
     #[error(
-        "no ring here: it begins with {found:#018x} where {expected:#018x} should be; was another descriptor passed?"
+        "no ring here: it begins with {found:#018x} where {expected:#018x} should be; was \
+         another descriptor passed?"
     )]
     WrongMagic {
         /// First eight bytes, little endian.
@@ -34,7 +35,8 @@ pub enum RingError {
     },
     /// Made by an implementation whose words mean something else.
     #[error(
-        "the ring has layout version {found}, this library supports {supported}: use the same major version on both sides"
+        "the ring has layout version {found}, this library supports {supported}: use the \
+         same major version on both sides"
     )]
     UnsupportedVersion {
         /// Major version in the header.
@@ -54,7 +56,8 @@ pub enum RingError {
     },
     /// The memory is shorter than its header says.
     #[error(
-        "the memfd has {found} bytes where its header needs {expected}: it was cut or never filled; make a new ring"
+        "the memfd has {found} bytes where its header needs {expected}: it was cut or \
+         never filled; make a new ring"
     )]
     Truncated {
         /// Bytes there.
@@ -64,7 +67,8 @@ pub enum RingError {
     },
     /// A ring has one consumer.
     #[error(
-        "the ring has a consumer already (process {pid}): end that one first, or invite producers to a ring of your own"
+        "the ring has a consumer already (process {pid}): end that one first, or invite \
+         producers to a ring of your own"
     )]
     ConsumerAttached {
         /// Process id that it wrote down; 0 if none.
@@ -72,7 +76,8 @@ pub enum RingError {
     },
     /// The frame is larger than the ring allows.
     #[error(
-        "a frame of {len} bytes never fits: this ring takes up to {max} bytes; make it with RingOptions::for_frames({len}, 4)"
+        "a frame of {len} bytes never fits: this ring takes up to {max} bytes; make it \
+         with RingOptions::for_frames({len}, 4)"
     )]
     FrameTooLarge {
         /// Bytes requested.
@@ -82,7 +87,8 @@ pub enum RingError {
     },
     /// `commit` named more bytes than were claimed.
     #[error(
-        "committed {len} bytes of a claim of {claimed}: claim as many as may be needed, then commit fewer"
+        "committed {len} bytes of a claim of {claimed}: claim as many as may be needed, \
+         then commit fewer"
     )]
     CommitTooLong {
         /// Bytes named.
@@ -146,7 +152,8 @@ pub enum RingError {
     },
     /// The environment names no inherited socket.
     #[error(
-        "{variable} is not set to a descriptor number: start this program with Invitation::give_to(&mut command)"
+        "{variable} is not set to a descriptor number: start this program with \
+         Invitation::give_to(&mut command)"
     )]
     NoInheritedSocket {
         /// Name of the variable.

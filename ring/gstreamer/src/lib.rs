@@ -11,12 +11,14 @@ mod wire;
 glib::wrapper! {
     /// Puts buffers into a ring: connects to the socket path of a `throngringsrc` or any other
     /// consumer.
-    pub struct Sink(ObjectSubclass<sink::Sink>) @extends gst_base::BaseSink, gst::Element, gst::Object;
+    pub struct Sink(ObjectSubclass<sink::Sink>)
+        @extends gst_base::BaseSink, gst::Element, gst::Object;
 }
 
 glib::wrapper! {
     /// Takes buffers out of a ring: listens at a socket path for one producer.
-    pub struct Source(ObjectSubclass<source::Source>) @extends gst_base::PushSrc, gst_base::BaseSrc, gst::Element, gst::Object;
+    pub struct Source(ObjectSubclass<source::Source>)
+        @extends gst_base::PushSrc, gst_base::BaseSrc, gst::Element, gst::Object;
 }
 
 fn plugin_init(plugin: &gst::Plugin) -> Result<(), glib::BoolError> {

@@ -113,7 +113,8 @@ impl Producer {
             "drop_until_keyframe" => Policy::DropUntilKeyframe,
             other => {
                 return Err(PyValueError::new_err(format!(
-                    "there is no policy {other:?}: wait, drop_newest, drop_oldest or drop_until_keyframe"
+                    "there is no policy {other:?}: wait, drop_newest, drop_oldest or \
+                     drop_until_keyframe"
                 )));
             }
         };
@@ -235,13 +236,15 @@ impl Claim {
     fn commit(&self, py: Python<'_>, len: Option<usize>) -> PyResult<()> {
         if !self.holder.is_this_process() {
             return Err(Raised::new_err(
-                "the claim is of the process that forked this one: claim in a producer that was made here",
+                "the claim is of the process that forked this one: claim in a producer that \
+                 was made here",
             ));
         }
         let mut open = self.open();
         if open.views > 0 {
             return Err(PyBufferError::new_err(
-                "a view of the claim is open: release the memoryview (delete the array) before the commit",
+                "a view of the claim is open: release the memoryview (delete the array) \
+                 before the commit",
             ));
         }
         let closed = || PyValueError::new_err("the claim was committed or aborted before");

@@ -50,7 +50,10 @@ macro_rules! constructors {
         }
     };
 }
-constructors!(ratio: Ratio, count: Count, per_second: PerSecond, bytes: Bytes, bytes_per_second: BytesPerSecond, milliseconds: Milliseconds);
+constructors!(
+    ratio: Ratio, count: Count, per_second: PerSecond, bytes: Bytes,
+    bytes_per_second: BytesPerSecond, milliseconds: Milliseconds
+);
 
 impl Evidence {
     pub(super) fn new(counter: impl Into<String>, unit: Unit, reading: Reading) -> Self {

@@ -81,7 +81,9 @@ impl<'a> Sizing<'a> {
         {
             grown.push((SizedResource::NicSent, growth));
             notes.push(
-                "The server's line was not measured: what it sends is what the users received, without retransmissions".into(),
+                "The server's line was not measured: what it sends is what the users received, \
+                 without retransmissions"
+                    .into(),
             );
         }
         grown.sort_by_key(|(resource, _)| *resource);

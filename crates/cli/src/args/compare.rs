@@ -28,7 +28,12 @@ Exit codes:
 #[command(after_help = COMPARE_EXITS)]
 pub(crate) struct Compare {
     /// BASE and NEW: a run folder each, or a folder of run folders, such as a cell of a matrix
-    #[arg(num_args = 2, value_names = ["BASE", "NEW"], required_unless_present = "base", conflicts_with_all = ["base", "new"])]
+    #[arg(
+        num_args = 2,
+        value_names = ["BASE", "NEW"],
+        required_unless_present = "base",
+        conflicts_with_all = ["base", "new"]
+    )]
     pub(crate) sides: Vec<PathBuf>,
     /// A run to compare with; several with commas, or repeated
     #[arg(long, value_name = "RUN", value_delimiter = ',', requires = "new")]

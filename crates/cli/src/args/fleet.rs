@@ -38,11 +38,23 @@ pub(crate) struct Fleet {
     #[command(flatten)]
     pub(crate) bus: Bus,
     /// How many workers play, each its share
-    #[arg(long, value_name = "N", value_parser = count_from_one, requires = "fleet", help_heading = "Fleet")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = count_from_one,
+        requires = "fleet",
+        help_heading = "Fleet"
+    )]
     pub(crate) workers: Option<usize>,
     /// Start a worker on each of these hosts by ssh, for this run, with a bus of their own
     /// (nats-server must be installed here)
-    #[arg(long, value_name = "HOST,…", value_delimiter = ',', conflicts_with_all = ["fleet", "workers"], help_heading = "Fleet")]
+    #[arg(
+        long,
+        value_name = "HOST,…",
+        value_delimiter = ',',
+        conflicts_with_all = ["fleet", "workers"],
+        help_heading = "Fleet"
+    )]
     pub(crate) on: Vec<String>,
     /// The ssh of --on with its options, such as "ssh -p 2222" [default: ssh]
     #[arg(long, value_name = "COMMAND", requires = "on", help_heading = "Fleet")]
@@ -132,7 +144,12 @@ pub(crate) struct Worker {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) receive: super::ReceiveWay,
     /// Megabytes of rows that are kept while the bus is away
-    #[arg(long, value_name = "MB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(
+        long,
+        value_name = "MB",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u32).range(1..=65_536)
+    )]
     pub(crate) spool_mb: u32,
     /// Also keep rows that the bus has not taken in files of this folder, at most --spool-mb for
     /// each run: a worker with the same folder hands them in later

@@ -10,7 +10,12 @@ use super::parsers::{count, not_negative, positive};
 pub(crate) struct Decode {
     /// The number of streams at a time, such as 25, or several as 5,10,25 [default: search for the
     /// largest]
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        value_delimiter = ',',
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
     pub(crate) streams: Vec<u32>,
     /// The video to decode: CODEC:WIDTHxHEIGHT@FPS:RATE, codec vp8, vp9, av1 or h264
     #[arg(
@@ -30,7 +35,12 @@ pub(crate) struct Decode {
     #[arg(long, default_value = "100ms", value_name = "TIME")]
     pub(crate) late: String,
     /// The largest count that is searched
-    #[arg(long, default_value_t = 256, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(
+        long,
+        default_value_t = 256,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
     pub(crate) up_to: u32,
     /// A decoder of FFmpeg's, such as libvpx or vp8_v4l2m2m, or hwaccel:vaapi [default: FFmpeg's
     /// choice]
@@ -109,13 +119,23 @@ pub(crate) struct Ipc {
     #[arg(long, value_name = "FPS", value_parser = positive)]
     pub(crate) fps: Option<f64>,
     /// The number of processes that send to the receiver
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "N",
+        value_parser = clap::value_parser!(u8).range(1..=16)
+    )]
     pub(crate) producers: u8,
     /// How long each transport is measured, such as 3s
     #[arg(long = "for", default_value = "3s", value_name = "TIME")]
     pub(crate) duration: String,
     /// Measure everything N times in turn; a row is the median of its rounds
-    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    #[arg(
+        long,
+        default_value_t = 1,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=99)
+    )]
     pub(crate) rounds: u32,
     /// Only these transports, such as --only ring,tcp
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -125,7 +145,13 @@ pub(crate) struct Ipc {
     #[arg(long, default_value = "edges", value_name = "WHAT", value_parser = ["edges", "all"])]
     pub(crate) read: String,
     /// What a core costs an hour, in your currency
-    #[arg(long, default_value_t = 0.05, value_name = "PRICE", value_parser = not_negative, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        default_value_t = 0.05,
+        value_name = "PRICE",
+        value_parser = not_negative,
+        allow_negative_numbers = true
+    )]
     pub(crate) price_core_hour: f64,
     /// For how many streams the year is priced
     #[arg(long, default_value_t = 1000, value_name = "N")]

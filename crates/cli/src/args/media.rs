@@ -28,13 +28,28 @@ pub(crate) struct MediaMake {
     #[arg(long, value_name = "RATE", default_value = "5M", value_parser = plain_bit_rate)]
     pub(crate) bitrate: u64,
     /// The number of files
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(1..=10_000)
+    )]
     pub(crate) count: u32,
     /// The length of each file
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u32).range(1..=86_400)
+    )]
     pub(crate) seconds: u32,
     /// The size of the picture, even numbers
-    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1280x720", value_parser = picture_size)]
+    #[arg(
+        long,
+        value_name = "WIDTHxHEIGHT",
+        default_value = "1280x720",
+        value_parser = picture_size
+    )]
     pub(crate) size: (u32, u32),
     /// Frames per second
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=120))]

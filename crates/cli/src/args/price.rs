@@ -22,10 +22,21 @@ pub(crate) struct Price {
     #[arg(long, value_name = "FILE")]
     pub(crate) prices: Option<PathBuf>,
     /// The share of each resource that is used, the rest is headroom
-    #[arg(long, value_name = "SHARE", default_value_t = TARGET_UTILISATION, value_parser = utilisation)]
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = TARGET_UTILISATION,
+        value_parser = utilisation
+    )]
     pub(crate) target_utilisation: f64,
     /// GB that are kept for a month: the catalogue, or the recording
-    #[arg(long, value_name = "GB", default_value_t = 0.0, value_parser = not_negative, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "GB",
+        default_value_t = 0.0,
+        value_parser = not_negative,
+        allow_negative_numbers = true
+    )]
     pub(crate) storage_gb: f64,
     /// Print JSON instead of text
     #[arg(long)]

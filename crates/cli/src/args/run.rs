@@ -29,14 +29,24 @@ pub(crate) struct Common {
     pub(crate) watch: Vec<String>,
     /// Decode what the first N participants receive, to check the meters; more by --set
     /// tap.keep=true, tap.ssim=true, tap.decode=false (then `throng tap` may attach)
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = "Crowd")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=1000),
+        help_heading = "Crowd"
+    )]
     pub(crate) tap: Option<u32>,
     /// Also use the knowledge packs (*.toml) of this folder; docs/knowledge-packs.md
     #[arg(long, value_name = "DIR", help_heading = "Server")]
     pub(crate) packs: Option<PathBuf>,
     /// Spread participants over N streams: {stream} in the URL is then 0 to N-1, in turn; by Zipf's
     /// law with --set 'crowd.streams={ count = 10, zipf = 1.0 }'
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Crowd")]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=100_000),
+        help_heading = "Crowd"
+    )]
     pub(crate) streams: Option<u32>,
     /// An objective, such as "video.loss p95 < 1%"; repeatable
     #[arg(long, value_name = "OBJECTIVE", help_heading = "Crowd")]
@@ -136,7 +146,12 @@ pub(crate) struct Run {
     pub(crate) file: Option<PathBuf>,
     /// Collect what the workers of a fleet have left of this run, whose coordinator was killed, and
     /// complete its folder
-    #[arg(long, value_name = "RUN", requires = "fleet", conflicts_with_all = ["file", "output", "workers"])]
+    #[arg(
+        long,
+        value_name = "RUN",
+        requires = "fleet",
+        conflicts_with_all = ["file", "output", "workers"]
+    )]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) common: Common,

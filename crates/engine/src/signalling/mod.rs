@@ -399,7 +399,9 @@ async fn carry_bytes(
             },
             wanted = outgoing.next() => {
                 let bytes = match wanted {
-                    Some(Outgoing::Bytes(bytes) | Outgoing::Message(Message::Binary(bytes))) => bytes,
+                    Some(Outgoing::Bytes(bytes) | Outgoing::Message(Message::Binary(bytes))) => {
+                        bytes
+                    }
                     Some(Outgoing::Message(Message::Text(text))) => text.into_bytes(),
                     None => {
                         let _ = tokio::time::timeout(GOODBYE, writer.shutdown()).await;

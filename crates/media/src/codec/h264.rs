@@ -56,7 +56,8 @@ fn facts(head: u8, body: &[u8], first_fragment: bool) -> PayloadFacts {
         // first_mb_in_slice is 0: its Exp-Golomb code is one set bit. Partitions B and C have no
         // slice header.
         SLICE | PARTITION_A | IDR => body.first().is_some_and(|&first| first & 0x80 != 0),
-        SEI..=DELIMITER => true, // units allowed before the first slice (section 7.4.1.2.3 of H.264)
+        // Units allowed before the first slice (section 7.4.1.2.3 of H.264).
+        SEI..=DELIMITER => true,
         _ => false,
     };
     PayloadFacts {

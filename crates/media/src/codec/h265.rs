@@ -88,7 +88,8 @@ impl Reader {
     fn facts(&mut self, head: Head, body: &[u8], first_fragment: bool) -> PayloadFacts {
         let slice = head.kind < FIRST_NON_SLICE;
         let starts_frame = match head.kind {
-            0..FIRST_NON_SLICE => body.first().is_some_and(|&first| first & 0x80 != 0), // first_slice_segment_in_pic_flag
+            // The bit is first_slice_segment_in_pic_flag.
+            0..FIRST_NON_SLICE => body.first().is_some_and(|&first| first & 0x80 != 0),
             _ => precedes_slices(head.kind),
         };
         let top = slice && self.temporal.is_top(head.temporal);

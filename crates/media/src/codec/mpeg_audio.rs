@@ -35,7 +35,8 @@ fn frames(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
         }
         let len = frame_len(header).ok_or_else(|| malformed("frame header"))?;
         match data.get(len..) {
-            Some(_) if len == 0 => return Ok(WHOLE_AUDIO_FRAME), // of free format: as long as the payload
+            // Of free format: as long as the payload.
+            Some(_) if len == 0 => return Ok(WHOLE_AUDIO_FRAME),
             Some(rest) => data = rest,
             None if is_first => return Ok(PayloadFacts { starts_frame: true, ..PART }),
             None => return Err(truncated(payload, "frame")),

@@ -54,7 +54,8 @@ fn aggregate(group: &[&[u8]]) -> Vec<u8> {
     let forbidden = heads.fold(0, |all, head| all | (head & 0x80));
     let mut payload = vec![forbidden | nri | STAP_A];
     for nal in group {
-        payload.extend_from_slice(&(nal.len() as u16).to_be_bytes()); // how_many_fit keeps it within 16 bits
+        // how_many_fit keeps the length within 16 bits.
+        payload.extend_from_slice(&(nal.len() as u16).to_be_bytes());
         payload.extend_from_slice(nal);
     }
     payload

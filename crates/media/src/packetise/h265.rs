@@ -53,7 +53,8 @@ fn aggregate(group: &[&[u8]]) -> Vec<u8> {
     let head = forbidden | u16::from(AGGREGATION) << 9 | layer | temporal;
     let mut payload = head.to_be_bytes().to_vec();
     for nal in group {
-        payload.extend_from_slice(&(nal.len() as u16).to_be_bytes()); // how_many_fit keeps it within 16 bits
+        // how_many_fit keeps the length within 16 bits.
+        payload.extend_from_slice(&(nal.len() as u16).to_be_bytes());
         payload.extend_from_slice(nal);
     }
     payload

@@ -232,7 +232,8 @@ impl SequenceMeter {
             self.clear(n);
         }
         let first = (highest + 1).max(oldest_kept);
-        self.lost += first - (highest + 1); // outside of the window: their arrival could not be recognised
+        // Outside of the window: their arrival could not be recognised.
+        self.lost += first - (highest + 1);
         self.open(first, number, now_ms);
     }
 

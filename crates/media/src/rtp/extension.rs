@@ -59,7 +59,8 @@ impl Extension {
             Self::RepairedRid => "urn:ietf:params:rtp-hdrext:sdes:repaired-rtp-stream-id",
             Self::AudioLevel => "urn:ietf:params:rtp-hdrext:ssrc-audio-level",
             Self::DependencyDescriptor => {
-                "https://aomediacodec.github.io/av1-rtp-spec/#dependency-descriptor-rtp-header-extension"
+                "https://aomediacodec.github.io/av1-rtp-spec/\
+                 #dependency-descriptor-rtp-header-extension"
             }
             Self::VideoOrientation => "urn:3gpp:video-orientation",
             Self::PlayoutDelay => "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay",

@@ -256,8 +256,9 @@ impl Chart<'_> {
     /// What the crosshair reads: seconds, names, colours and values.
     fn data(&self, lines: &[&Line]) -> String {
         let rounded = |value: &Option<f64>| value.filter(|v| v.is_finite()).map(|v| self.show(v));
+        let has_no_unit = matches!(self.scale, Scale::Percent | Scale::Whole);
         serde_json::json!({
-            "unit": if matches!(self.scale, Scale::Percent | Scale::Whole) { "" } else { self.unit },
+            "unit": if has_no_unit { "" } else { self.unit },
             "t": self.seconds,
             "lines": lines.iter().map(|line| serde_json::json!({
                 "name": line.name,

@@ -83,7 +83,14 @@ struct TargetFile {
     /// `chat+http(s)://HOST/PATH` (a chat with a template). In path and query `{n}`, `{stream}`,
     /// `{room}`, `{cohort}` and `{random}` are variables of the participant.
     #[schemars(regex(
-        pattern = r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+|[Xx][Mm][Pp][Pp]\+|[Cc][Hh][Aa][Tt]\+)?[Ww][Ss][Ss]?|[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|([Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+)?[Rr][Tt][Ss][Pp][Ss]?|[Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+([Rr][Tt][Mm][Pp][Ss]?|[Ss][Rr][Tt])|([Pp][Ee][Ee][Rr][Tt][Uu][Bb][Ee]\+|[Cc][Hh][Aa][Tt]\+)?[Hh][Tt][Tt][Pp][Ss]?)://"
+        pattern = concat!(
+            r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+|",
+            r"[Xx][Mm][Pp][Pp]\+|[Cc][Hh][Aa][Tt]\+)?[Ww][Ss][Ss]?|",
+            r"[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|",
+            r"([Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+)?[Rr][Tt][Ss][Pp][Ss]?|",
+            r"[Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+([Rr][Tt][Mm][Pp][Ss]?|[Ss][Rr][Tt])|",
+            r"([Pp][Ee][Ee][Rr][Tt][Uu][Bb][Ee]\+|[Cc][Hh][Aa][Tt]\+)?[Hh][Tt][Tt][Pp][Ss]?)://",
+        )
     ))]
     url: String,
     /// `env:NAME`, `file:PATH`, or the token itself.

@@ -62,7 +62,11 @@ pub(crate) async fn serve(
                 .header_read_timeout(REQUEST_MAX)
                 .serve_connection(TokioIo::new(stream), service);
             tokio::select! {
-                served = connection => if let Err(error) = served { tracing::debug!(%error, "HTTP connection") },
+                served = connection => {
+                    if let Err(error) = served {
+                        tracing::debug!(%error, "HTTP connection");
+                    }
+                }
                 _ = stop.changed() => {}
             }
             drop(place);

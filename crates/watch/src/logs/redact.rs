@@ -10,17 +10,26 @@ const SHOWN_CHARACTERS_MAX: usize = 300;
 
 /// Names that precede a secret: `token=`, `"password":"`, `Authorization: Bearer `.
 static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(
-        r#"(?i)\b([a-z_-]*(?:token|secret|passw(?:or)?d|passwd|api[_-]?key|apikey|access[_-]?key|signature|credential|cookie|stream[_-]?key|sid|pin)["']?\s*[=:]\s*["']?|authorization["']?\s*[=:]\s*["']?(?:bearer|basic)?\s*|\bbearer\s+)[^\s"'&,;}\]]+"#,
-    )
+    Regex::new(concat!(
+        r"(?i)\b([a-z_-]*(?:token|secret|passw(?:or)?d|passwd|",
+        r"api[_-]?key|apikey|access[_-]?key|signature|credential|",
+        r"cookie|stream[_-]?key|sid|pin)",
+        r#"["']?\s*[=:]\s*["']?|"#,
+        r#"authorization["']?\s*[=:]\s*["']?(?:bearer|basic)?\s*|"#,
+        r#"\bbearer\s+)[^\s"'&,;}\]]+"#,
+    ))
     .ok()
 });
 
 /// Patterns of secrets: a JSON Web Token, a long run of hexadecimal digits, user and password in a
 /// URL.
 static SHAPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,2}|://[^/\s:@]+:[^/\s@]+@|\b[0-9a-fA-F]{32,}\b")
-        .ok()
+    Regex::new(concat!(
+        r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,2}|",
+        r"://[^/\s:@]+:[^/\s@]+@|",
+        r"\b[0-9a-fA-F]{32,}\b",
+    ))
+    .ok()
 });
 
 /// A log line for display: at most 300 characters, control characters as spaces, secrets as `…`.

@@ -185,7 +185,8 @@ impl Threads {
             let mut is_here = !is_scanned || thread.pass == pass;
             if is_here && is_wanted(thread, *tid, pass) {
                 thread.read_pass = pass;
-                thread.idle_reads = thread.idle_reads.saturating_add(1); // until it is seen to have run
+                // Until it is seen to have run.
+                thread.idle_reads = thread.idle_reads.saturating_add(1);
                 match thread.read(sink, reader, pid, process, *tid) {
                     Ok(grown) => grown_ns = grown_ns.saturating_add(grown),
                     Err(_) => is_here = false,

@@ -108,7 +108,9 @@ async fn follow(
         let began = Instant::now();
         let reading = tokio::select! {
             _ = stopped.changed() => break,
-            reading = timeout(endpoint.timeout, read(&endpoint, &mut connection, &allowed)) => reading,
+            reading = timeout(endpoint.timeout, read(&endpoint, &mut connection, &allowed)) => {
+                reading
+            }
         };
         let reading = reading
             .unwrap_or_else(|_| Err(FetchError::TimedOut(endpoint.timeout.as_millis()).into()));

@@ -72,11 +72,13 @@ fn head(command: &Manifest, variables: &BTreeSet<String>) -> String {
     );
     head += &match &command.nats {
         None => format!(
-            "#   {name}-bus: password, tls.crt, tls.key; `deploy/kubernetes/secret.sh {}` prints one\n",
+            "#   {name}-bus: password, tls.crt, tls.key; \
+             `deploy/kubernetes/secret.sh {}` prints one\n",
             arguments.join(" ")
         ),
         Some(_) => format!(
-            "#   {name}-bus: password of the bus, and as tls.crt its certificate or that of its authority\n"
+            "#   {name}-bus: password of the bus, and as tls.crt its certificate or that of its \
+             authority\n"
         ),
     };
     if let Some(secret) = &command.consent_secret_name {
@@ -95,7 +97,8 @@ fn share(command: &Manifest, plan: &Plan) -> Result<Plan, CliError> {
     let share = plan.part(|number| shares.worker_of(number) == 0);
     match command.max_users.filter(|most| share.expected.users > *most) {
         Some(most) => Err(CliError::usage(format!(
-            "--max-users {most}: a share has up to {} participants at a time; more --workers have smaller ones",
+            "--max-users {most}: a share has up to {} participants at a time; more --workers \
+             have smaller ones",
             share.expected.users
         ))),
         None => Ok(share),
@@ -167,8 +170,8 @@ fn travels(scenario: &Scenario, plan: &Plan) -> Result<(), String> {
     let secrets = kept::written_out(scenario);
     if !secrets.is_empty() {
         return Err(format!(
-            "{}: what is or may be a secret is written out, and a ConfigMap is for everybody who may read the namespace: write \
-             env:NAME",
+            "{}: what is or may be a secret is written out, and a ConfigMap is for everybody who \
+             may read the namespace: write env:NAME",
             secrets.join(", ")
         ));
     }
@@ -177,7 +180,8 @@ fn travels(scenario: &Scenario, plan: &Plan) -> Result<(), String> {
     }
     match media::files(plan).find(|path| Path::new(path).is_absolute()) {
         Some(path) => Err(format!(
-            "workers play files below the folder in which they start, in a pod the image's: write {path} as a relative path"
+            "workers play files below the folder in which they start, in a pod the image's: \
+             write {path} as a relative path"
         )),
         None => Ok(()),
     }

@@ -194,7 +194,8 @@ impl<'a, R: Receiver> Reading<'a, R> {
                 biased;
                 piece = self.body.next() => {
                     let piece = piece.transpose();
-                    return piece.map_err(|e| self.lease.body_failure(&e, &self.origin, self.progress()));
+                    return piece
+                        .map_err(|e| self.lease.body_failure(&e, &self.origin, self.progress()));
                 }
                 () = &mut self.timer => self.report_what_is_due().await,
             }

@@ -75,7 +75,8 @@ fn private(mut descriptors: &[u8]) -> Option<Coding> {
             }
             (0x05, b"Opus") => return Some(Coding::Audio(AudioCoding::Opus)),
             (0x05, b"HEVC") => return Some(Coding::Video(VideoCoding::H265)),
-            (0x7b | 0x7c, _) => return Some(Coding::Audio(AudioCoding::Other)), // DTS, AAC in private data
+            // DTS, AAC in private data.
+            (0x7b | 0x7c, _) => return Some(Coding::Audio(AudioCoding::Other)),
             (0x05, b"AV01" | b"VC-1") => return Some(Coding::Video(VideoCoding::Other)),
             _ => descriptors = after,
         }

@@ -44,7 +44,9 @@ pub struct Group {
 
 /// Declares the groups: each metric a constant, all of them in [`GROUPS`].
 macro_rules! groups {
-    ($($about:literal { $($constant:ident = $name:literal, $unit:ident, $meaning:literal, $source:literal;)+ })+) => {
+    ($($about:literal {
+        $($constant:ident = $name:literal, $unit:ident, $meaning:literal, $source:literal;)+
+    })+) => {
         $($(
             #[doc = $meaning]
             pub const $constant: Metric =

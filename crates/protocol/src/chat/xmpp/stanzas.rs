@@ -15,7 +15,10 @@ pub(super) mod ns {
 }
 
 /// ConverseJS's entity capabilities (XEP-0115), in presences.
-const CAPS: &str = r#"<c hash="sha-1" node="https://conversejs.org" ver="vFjUiQWh2ew0hsRBxf7LNFK8ol0=" xmlns="http://jabber.org/protocol/caps"/>"#;
+const CAPS: &str = concat!(
+    r#"<c hash="sha-1" node="https://conversejs.org" ver="vFjUiQWh2ew0hsRBxf7LNFK8ol0=" "#,
+    r#"xmlns="http://jabber.org/protocol/caps"/>"#,
+);
 
 pub(super) fn open(domain: &str) -> String {
     format!(
@@ -83,7 +86,10 @@ pub(super) fn enable_carbons(id: &str, from: &str) -> String {
 
 /// The latest `max` messages of the room's archive (XEP-0313).
 pub(super) fn history(id: &str, room: &str, query_id: &str, max: u32) -> String {
-    let form = r#"<x type="submit" xmlns="jabber:x:data"><field type="hidden" var="FORM_TYPE"><value>urn:xmpp:mam:2</value></field></x>"#;
+    let form = concat!(
+        r#"<x type="submit" xmlns="jabber:x:data"><field type="hidden" var="FORM_TYPE">"#,
+        "<value>urn:xmpp:mam:2</value></field></x>",
+    );
     let page = format!(
         r#"<set xmlns="http://jabber.org/protocol/rsm"><before></before><max>{max}</max></set>"#
     );
@@ -116,9 +122,8 @@ pub(super) fn available() -> String {
 pub(super) fn join(id: &str, from: &str, occupant: &str) -> String {
     let muc = r#"<x xmlns="http://jabber.org/protocol/muc"><history maxstanzas="0"/></x>"#;
     let (from, occupant) = (escaped(from), escaped(occupant));
-    format!(
-        r#"<presence from="{from}" id="{id}" to="{occupant}" xmlns="jabber:client">{muc}{CAPS}</presence>"#
-    )
+    let addresses = format!(r#"from="{from}" id="{id}" to="{occupant}""#);
+    format!(r#"<presence {addresses} xmlns="jabber:client">{muc}{CAPS}</presence>"#)
 }
 
 /// Leaves the room.
@@ -160,16 +165,17 @@ pub(super) fn message(id: &str, from: &str, room: &str, body: &str, has_state: b
         if has_state { r#"<active xmlns="http://jabber.org/protocol/chatstates"/>"# } else { "" };
     let origin = format!(r#"<origin-id id="{id}" xmlns="urn:xmpp:sid:0"/>"#);
     let (from, room, body) = (escaped(from), escaped(room), escaped(body));
-    format!(
-        r#"<message from="{from}" id="{id}" to="{room}" type="groupchat" xmlns="jabber:client"><body>{body}</body>{state}{origin}</message>"#
-    )
+    let addresses = format!(r#"from="{from}" id="{id}" to="{room}""#);
+    let content = format!("<body>{body}</body>{state}{origin}");
+    format!(r#"<message {addresses} type="groupchat" xmlns="jabber:client">{content}</message>"#)
 }
 
 /// A chat state alone, such as `composing`, which the room passes to everybody.
 pub(super) fn chat_state(id: &str, room: &str, state: &str) -> String {
     let hints = r#"<no-store xmlns="urn:xmpp:hints"/><no-permanent-store xmlns="urn:xmpp:hints"/>"#;
+    let content = format!(r#"<{state} xmlns="http://jabber.org/protocol/chatstates"/>{hints}"#);
     format!(
-        r#"<message id="{id}" to="{}" type="groupchat" xmlns="jabber:client"><{state} xmlns="http://jabber.org/protocol/chatstates"/>{hints}</message>"#,
+        r#"<message id="{id}" to="{}" type="groupchat" xmlns="jabber:client">{content}</message>"#,
         escaped(room)
     )
 }

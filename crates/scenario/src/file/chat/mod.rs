@@ -20,7 +20,10 @@ pub(super) struct ChatFile {
     /// `chat+ws(s)://HOST/PATH` or `chat+http(s)://HOST/PATH`: its viewers are in it too.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(
-        pattern = r"^(([Xx][Mm][Pp][Pp]|[Cc][Hh][Aa][Tt])\+[Ww][Ss][Ss]?|[Cc][Hh][Aa][Tt]\+[Hh][Tt][Tt][Pp][Ss]?)://"
+        pattern = concat!(
+            r"^(([Xx][Mm][Pp][Pp]|[Cc][Hh][Aa][Tt])\+[Ww][Ss][Ss]?|",
+            r"[Cc][Hh][Aa][Tt]\+[Hh][Tt][Tt][Pp][Ss]?)://",
+        )
     ))]
     url: Option<String>,
     /// Whose vCards they fetch: `all` occupants, `authors` of messages, or `none`; default

@@ -152,7 +152,8 @@ fn moment(reader: &mut Reader, node: &Node, path: &str) -> Option<ChatMoment> {
 }
 
 /// What to do with a chat on a target that has none.
-const OTHER_TARGET: &str = "remove chat, or write url = \"xmpp+wss://HOST/PATH?room=ROOM\", \"chat+wss://HOST/PATH\" or \"chat+https://HOST/PATH\"";
+const OTHER_TARGET: &str = "remove chat, or write url = \"xmpp+wss://HOST/PATH?room=ROOM\", \
+                            \"chat+wss://HOST/PATH\" or \"chat+https://HOST/PATH\"";
 
 /// Keys that only XMPP has a use for.
 const XMPP_KEYS: [&str; 6] =

@@ -168,27 +168,33 @@ impl Link {
                     }
                 }
                 () = tokio::time::sleep_until(ping_at) => {
-                    let heard_at = *self.shared.heard_at.lock().unwrap_or_else(PoisonError::into_inner);
+                    let heard_at =
+                        *self.shared.heard_at.lock().unwrap_or_else(PoisonError::into_inner);
                     if heard_at.elapsed() >= LOST_AFTER {
-                        return Err(format!("nothing was received for {}", units::duration(LOST_AFTER)));
+                        let silent = units::duration(LOST_AFTER);
+                        return Err(format!("nothing was received for {silent}"));
                     }
                     let number = state.ping();
                     connection.ask(&Request::Ping { number }).await.map_err(lost)?;
                     ping_at += if number < FIRST_PINGS { FIRST_PING_EVERY } else { PING_EVERY };
                 }
-                frame = connection.frames.next::<Response>(&mut connection.reader) => match frame.map_err(lost)? {
-                    Frame::Samples(samples) => self.samples(&samples, &state),
-                    Frame::Message(Response::Row(row)) => self.row(row, &state),
-                    Frame::Message(Response::Pong { number, agent_us, rows_dropped }) => {
-                        self.pong(&mut state, number, agent_us, rows_dropped);
-                        if state.is_aligned && std::mem::take(&mut state.wants_rows) {
-                            connection.ask(&Request::Begin).await.map_err(lost)?;
+                frame = connection.frames.next::<Response>(&mut connection.reader) => {
+                    match frame.map_err(lost)? {
+                        Frame::Samples(samples) => self.samples(&samples, &state),
+                        Frame::Message(Response::Row(row)) => self.row(row, &state),
+                        Frame::Message(Response::Pong { number, agent_us, rows_dropped }) => {
+                            self.pong(&mut state, number, agent_us, rows_dropped);
+                            if state.is_aligned && std::mem::take(&mut state.wants_rows) {
+                                connection.ask(&Request::Begin).await.map_err(lost)?;
+                            }
+                        }
+                        Frame::Message(Response::NoProfile { why }) => self.no_profile(&why),
+                        Frame::Message(Response::Refused { why }) => return Err(cut(&why)),
+                        Frame::Message(Response::Welcome { .. }) => {
+                            return Err("it sent a second welcome".into());
                         }
                     }
-                    Frame::Message(Response::NoProfile { why }) => self.no_profile(&why),
-                    Frame::Message(Response::Refused { why }) => return Err(cut(&why)),
-                    Frame::Message(Response::Welcome { .. }) => return Err("it sent a second welcome".into()),
-                },
+                }
             }
         }
     }

@@ -194,7 +194,10 @@ impl VideoRoom {
 
     fn join(&mut self, now: Instant, handle: Handle) {
         let mut body = json!({
-            "request": "join", "ptype": "publisher", "room": room_json(&self.config.room), "display": self.config.mark.put(&self.config.display),
+            "request": "join",
+            "ptype": "publisher",
+            "room": room_json(&self.config.room),
+            "display": self.config.mark.put(&self.config.display),
         });
         if let (Some(pin), Some(body)) = (&self.config.pin, body.as_object_mut()) {
             body.insert("pin".into(), json!(pin));

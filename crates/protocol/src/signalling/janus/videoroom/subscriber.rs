@@ -259,7 +259,10 @@ impl Subscribers {
         let (handle, body) = match subscription.state {
             State::Attached(handle) if !wanted.is_empty() => {
                 let mut body = json!({
-                    "request": "join", "ptype": "subscriber", "room": room_json(room), "streams": list(&mut wanted.iter()),
+                    "request": "join",
+                    "ptype": "subscriber",
+                    "room": room_json(room),
+                    "streams": list(&mut wanted.iter()),
                 });
                 if let (Some(id), Some(body)) = (private_id, body.as_object_mut()) {
                     body.insert("private_id".into(), json!(id));
