@@ -103,13 +103,39 @@ fn nothing_that_is_said_shows_how_it_is_held() {
             continue;
         }
         let text = std::fs::read_to_string(&file).unwrap();
-        let code = text.split("mod tests {").next().unwrap();
-        for (number, line) in code.lines().enumerate() {
+        for (number, line) in before_tests(&text).lines().enumerate() {
             let is_debug = line.contains(":?}") || line.contains(":#?}");
             let is_checked = line.trim_start().starts_with("//") || line.contains("assert");
             assert!(!is_debug || is_checked, "{path}:{}: {}", number + 1, line.trim());
         }
     }
+}
+
+/// rustfmt keeps code within the width of rustfmt.toml, but leaves comments, long strings and what
+/// macros are given as they are. Tests may have longer lines of code, such as recorded input.
+#[test]
+fn production_lines_have_at_most_100_columns() {
+    let root = root();
+    let mut wide = Vec::new();
+    for file in ["crates", "ring", "bench", "lab", "fuzz"]
+        .into_iter()
+        .flat_map(|folder| files_with_tests(&root.join(folder)))
+    {
+        let path = file.strip_prefix(&root).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let of_production = if is_of_tests(path) { 0 } else { before_tests(&text).lines().count() };
+        wide.extend(text.lines().enumerate().filter_map(|(index, line)| {
+            let is_held = index < of_production || line.trim_start().starts_with("//");
+            (is_held && line.chars().count() > 100)
+                .then(|| format!("{}:{}", path.display(), index + 1))
+        }));
+    }
+    assert!(wide.is_empty(), "lines of more than 100 columns: {wide:#?}");
+}
+
+/// The text of a file above the tests in it.
+fn before_tests(text: &str) -> &str {
+    text.split_once("\nmod tests {").map_or(text, |(code, _)| code)
 }
 
 /// Time is an input of the core: no pure crate reads a clock outside its tests.
@@ -240,14 +266,26 @@ fn paths(tree: &str, base: &[String], all: &mut Vec<Vec<String>>) {
 
 /// Source files of a crate without those that are built only for tests, whose names end in `tests`.
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = files_with_tests(folder);
+    files.retain(|file| !is_of_tests(file.strip_prefix(folder).unwrap()));
+    files
+}
+
+/// Whether the name of a file, or of a folder above it, ends in `tests`.
+fn is_of_tests(path: &Path) -> bool {
+    let ends_so = |name: &Path| {
+        name.file_stem().is_some_and(|name| name.to_string_lossy().ends_with("tests"))
+    };
+    path.iter().any(|part| ends_so(Path::new(part)))
+}
+
+/// Source files below a folder, those of tests too, without what cargo builds.
+fn files_with_tests(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.file_stem().is_some_and(|name| name.to_string_lossy().ends_with("tests")) {
-            continue;
-        }
-        if path.is_dir() {
-            files.extend(rust_files(&path));
+        if path.is_dir() && !path.ends_with("target") {
+            files.extend(files_with_tests(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
         }
