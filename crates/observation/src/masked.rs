@@ -132,7 +132,8 @@ fn is_uuid(value: &str) -> bool {
 #[must_use]
 pub fn masked(text: &str) -> Cow<'_, str> {
     let may_be_signed = text.contains('=') && text.contains(SLASHES);
-    let is_plain = !may_be_signed && !text.contains("://") && !text.contains(['?', '@', '#']);
+    let has_scheme = text.contains("://") || (text.contains(":\\") && text.contains("\\/"));
+    let is_plain = !may_be_signed && !has_scheme && !text.contains(['?', '@', '#']);
     if is_plain && !ENCODED.iter().any(|escape| text.contains(*escape)) {
         return Cow::Borrowed(text);
     }
@@ -203,40 +204,57 @@ pub fn masked_with(text: &str, shown: Shown) -> String {
 /// `//` as often as it likes.
 #[must_use]
 pub fn masked_url(text: &str, shown: Shown) -> String {
+    match escaped_slash(text) {
+        Some(slash) => masked_plain(&text.replace(slash, "/"), shown).replace('/', slash),
+        None => masked_plain(text, shown),
+    }
+}
+
+/// How a text of JSON writes each of its slashes: `\/`, and with more `\` where it is within
+/// another.
+fn escaped_slash(text: &str) -> Option<&str> {
+    let (begin, _) = text.split_at(text.find('/')? + 1);
+    let slash = begin.get(begin.trim_end_matches('/').trim_end_matches('\\').len()..)?;
+    let is_escaped = slash.len() > 1 && text.matches(slash).count() == text.matches('/').count();
+    is_escaped.then_some(slash)
+}
+
+/// The same of a text whose slashes are not escaped.
+fn masked_plain(text: &str, shown: Shown) -> String {
     let (last_at, last_equal) = (text.rfind('@'), text.rfind('='));
-    let ahead = |at: Option<usize>, rest: &str| (at? + rest.len()).checked_sub(text.len());
+    let ahead = |at: Option<usize>, rest: &str| ahead(at, text, rest);
     let mut masked = String::with_capacity(text.len());
     let first = text.split_once("://");
     let first = first.map_or(text, |(first, _)| first.trim_end_matches(is_of_scheme));
-    let user = user_info(first);
-    let mut had_user = !user.is_empty();
+    let (user, is_of_host) = user_info(first);
+    let mut is_host = is_of_host || !user.is_empty();
     let (mut scheme, mut rest, mut is_bare): (Option<&str>, _, _) = (None, text, false);
+    // Of a publisher. It is kept: a scheme may be long, and is that of many bare hosts.
+    let mut has_key = false;
     // The slashes before the first host, which begin no other.
     let mut begin = user.start;
-    if had_user {
+    if is_host {
         masked.push_str(text.get(..user.start).unwrap_or_default());
-        masked.push_str("…@");
+        masked.push_str(if user.is_empty() { "" } else { "…@" });
         rest = text.get(user.end..).unwrap_or_default();
         begin = 0;
     }
     let first = first.get(text.len() - rest.len()..).unwrap_or_default();
-    let has_query = query_begin(first, rest.len(), ahead(last_equal, rest), had_user).is_some();
+    let has_query = query_begin(first, rest.len(), ahead(last_equal, rest), is_host).is_some();
     loop {
         let is_signed = is_bare && is_signature(rest, scheme);
         if (scheme.is_some() || is_bare) && !is_signed {
             let host = host_begin(rest, ahead(last_at, rest));
-            had_user = host > 0;
-            masked.push_str(if had_user { "…@" } else { "" });
+            masked.push_str(if host > 0 { "…@" } else { "" });
             rest = rest.get(host..).unwrap_or_default();
             begin = rest.len() - rest.trim_start_matches(SLASHES).len();
         }
-        let has_key = scheme.is_some_and(is_rtmp);
-        let next = next_host(rest, begin, has_key);
+        let next = next_host(rest, (begin, is_host), has_key, ahead(last_at, rest));
         let part = next.as_ref().map_or(rest, |next| next.before);
         // What follows is a part of the query, also another URL.
         let query = match scheme {
             Some(_) => part.find(['?', '#']),
-            None => query_begin(part, rest.len(), ahead(last_equal, rest), had_user || is_bare),
+            None => query_begin(part, rest.len(), ahead(last_equal, rest), is_host),
         };
         let (part, query) = query.map_or((part, None), |at| {
             let (part, query) = rest.split_at(at);
@@ -247,9 +265,10 @@ pub fn masked_url(text: &str, shown: Shown) -> String {
         let (place, separator) = part.split_at(end);
         let is_before_bare = next.as_ref().is_some_and(|next| next.scheme.is_none());
         masked.push_str(&match scheme {
-            Some(scheme) if !is_bare || has_key => masked_place(scheme, place, is_bare, shown),
+            Some(_) if has_key => masked_key(place, is_bare, shown),
+            Some(_) if !is_bare => masked_place(place, shown),
             None if !has_query && query.is_none() => {
-                let is_path = is_bare || is_before_bare || place.contains(SLASHES);
+                let is_path = is_host || is_before_bare || place.contains(SLASHES);
                 masked_reference(place, is_path, !is_bare, shown)
             }
             Some(_) | None => masked_path(place, !is_bare, shown),
@@ -262,9 +281,16 @@ pub fn masked_url(text: &str, shown: Shown) -> String {
         masked.push_str(next.sign);
         is_bare = next.scheme.is_none();
         // Without a scheme it is that of the URL before.
-        scheme = next.scheme.or(scheme);
-        (rest, begin) = (next.after, 0);
+        if let Some(found) = next.scheme {
+            (scheme, has_key) = (Some(found), is_rtmp(found));
+        }
+        (rest, begin, is_host) = (next.after, 0, true);
     }
+}
+
+/// The place `at` of a text in the `rest` that ends it; `None` if it is before.
+fn ahead(at: Option<usize>, text: &str, rest: &str) -> Option<usize> {
+    (at? + rest.len()).checked_sub(text.len())
 }
 
 /// Where another host begins in a text.
@@ -276,11 +302,17 @@ struct NextHost<'t> {
     after: &'t str,
 }
 
-/// The first host of a text whose sign has its slashes at or behind `from`. Of a text that
-/// `has_key`, that of a publisher, which may have any letters, another URL follows in a list of
-/// FFmpeg's only.
-fn next_host(text: &str, mut from: usize, has_key: bool) -> Option<NextHost<'_>> {
+/// The first host of a text whose sign has its slashes at or behind `begin`, where a host begins if
+/// `is_host`, else a path. Of a text that `has_key`, that of a publisher, which may have any
+/// letters, another URL follows in a list of FFmpeg's only. `last_at` is the last `@`.
+fn next_host(
+    text: &str,
+    (begin, is_host): (usize, bool),
+    has_key: bool,
+    last_at: Option<usize>,
+) -> Option<NextHost<'_>> {
     let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
+    let mut from = begin;
     loop {
         let mut pairs = text.as_bytes().get(from..)?.windows(2);
         let slashes = from + pairs.position(|pair| pair.iter().all(is_slash))?;
@@ -292,7 +324,15 @@ fn next_host(text: &str, mut from: usize, has_key: bool) -> Option<NextHost<'_>>
             }
             (Some(_) | None, _) => (left, None, right.trim_start_matches(SLASHES)),
         };
-        if !has_key || before.ends_with([',', ';', '|', ']', '\'']) {
+        let place = before.get(begin..).unwrap_or_default();
+        let is_one = if has_key {
+            before.ends_with([',', ';', '|', ']', '\''])
+        } else {
+            scheme.is_some()
+                || !is_path(place, is_host)
+                || begins_with_password(after, ahead(last_at, text, after))
+        };
+        if is_one {
             let sign = text.get(before.len()..text.len() - after.len()).unwrap_or_default();
             return Some(NextHost { before, sign, scheme, after });
         }
@@ -301,6 +341,28 @@ fn next_host(text: &str, mut from: usize, has_key: bool) -> Option<NextHost<'_>>
         }
         from = text.len() - after.len();
     }
+}
+
+/// Whether what stands before bare slashes is a path, in which they are a typing error rather than
+/// the sign of a host: `img//logo@2x.mp4`, `C:\\Users\\ada@corp`. It is none directly behind a
+/// host, where a proxy has the URL that it asks for.
+fn is_path(place: &str, is_host: bool) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.~".contains(c);
+    let is_segment = |part: &str| !part.is_empty() && part.chars().all(is_plain);
+    match place.rsplit_once(SLASHES) {
+        Some((_, part)) => is_segment(part),
+        None if is_host => false,
+        None => {
+            let part = place.trim_start_matches(OPENING);
+            let drive = part.strip_suffix(':').filter(|drive| drive.len() == 1);
+            is_segment(part) || drive.is_some_and(is_segment)
+        }
+    }
+}
+
+/// Whether a text begins with a user who has a password. `last_at` is its last `@`.
+fn begins_with_password(text: &str, last_at: Option<usize>) -> bool {
+    text.get(..host_begin(text, last_at)).is_some_and(|user| user.contains(':'))
 }
 
 /// Whether what follows slashes begins with a part that signs a path, whose value may have `@`.
@@ -341,8 +403,8 @@ fn host_begin(rest: &str, last_at: Option<usize>) -> usize {
 
 /// The user info of a reference without a scheme: of `//ME:PW@HOST/x`, also behind `NAME=`, of
 /// `http:/ME@HOST/x`, and of `ME:PW@HOST/x`. Empty where there is none: a name alone before `@` is
-/// an address of mail or of a chat.
-fn user_info(text: &str) -> Range<usize> {
+/// an address of mail or of a chat. And whether slashes say that a host is there.
+fn user_info(text: &str) -> (Range<usize>, bool) {
     let rest = text.trim_start_matches(OPENING);
     let is_of_name = |c: char| is_of_scheme(c) || c == '_';
     let name = rest.split_once('=').filter(|(name, _)| name.chars().all(is_of_name));
@@ -357,7 +419,7 @@ fn user_info(text: &str) -> Range<usize> {
     let is_of_host = rest.len() - place.len() >= slashes_min;
     let is_user_info = is_of_host || (has_password(user, host) && !is_address(user, host));
     let end = if is_user_info { begin + user.len() } else { begin };
-    begin..end
+    (begin..end, is_of_host)
 }
 
 /// Whether `user`, all up to the `@` before `host`, has a password.
@@ -415,16 +477,18 @@ fn is_file(place: &str) -> bool {
     })
 }
 
-/// The host with its path: a path of RTMP without the key that it ends with. What follows bare
+/// The host of a publisher with its path, without the key that it ends with. What follows bare
 /// slashes (`is_bare`) may be the rest of a key.
-fn masked_place(scheme: &str, place: &str, is_bare: bool, shown: Shown) -> String {
-    if is_rtmp(scheme) {
-        let place = place.trim_end_matches(SLASHES);
-        let host_end = if is_bare { 0 } else { place.len() };
-        let (before, key) = place.split_at(place.rfind(SLASHES).map_or(host_end, |at| at + 1));
-        let key = if key.is_empty() { String::new() } else { (shown.key)(key) };
-        return format!("{before}{key}");
-    }
+fn masked_key(place: &str, is_bare: bool, shown: Shown) -> String {
+    let place = place.trim_end_matches(SLASHES);
+    let host_end = if is_bare { 0 } else { place.len() };
+    let (before, key) = place.split_at(place.rfind(SLASHES).map_or(host_end, |at| at + 1));
+    let key = if key.is_empty() { String::new() } else { (shown.key)(key) };
+    format!("{before}{key}")
+}
+
+/// The host with its path.
+fn masked_place(place: &str, shown: Shown) -> String {
     let slashes = place.len() - place.trim_start_matches(SLASHES).len();
     let (_, host) = place.split_at(slashes);
     let (host, path) = place.split_at(slashes + host.find(SLASHES).unwrap_or(host.len()));

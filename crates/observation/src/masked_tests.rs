@@ -178,6 +178,18 @@ fn no_secret_of_a_reference_without_a_scheme_is_shown() {
         ("a//#n=PW", "a//#…"),
         ("rtmp://h/live/PW,//PW", "rtmp://h/live/…,//…"),
         ("//h,//i/live?PW", "//h,//i/live?…"),
+        // Behind a path with a password only, and right behind a host as before.
+        ("a//b:PW@d", "a//…@d"),
+        ("http://h/img//me:PW@i/x", "http://h/img//…@i/x"),
+        ("//h//PW@i/x", "//h//…@i/x"),
+        ("me:PW@h//PW@i", "…@h//…@i"),
+        ("proxy:80//PW@h", "proxy:80//…@h"),
+        ("http://h/x,proxy//PW@i", "http://h/x,proxy//…@i"),
+        ("x=1,http:\\\\PW@h", "x=1,http:\\\\…@h"),
+        ("/live//stream?PW", "/live//stream?…"),
+        ("a//x.ts?PW", "a//x.ts?…"),
+        ("url=//h/x//live?PW", "url=//h/x//live?…"),
+        ("url=//h/live?PW", "url=//h/live?…"),
     ] {
         assert_eq!(masked(text), expect, "{text}");
         assert_eq!(masked(expect), expect, "masked twice");
@@ -205,9 +217,37 @@ fn no_secret_of_a_reference_without_a_scheme_is_shown() {
         "http://h/a%20b%25",
         "//h:80/x,//i/y and http://h//a/b?n=1",
         "a//b//c: //",
+        // Two slashes within a path.
+        "http://127.0.0.1/img//logo@2x.mp4",
+        "notes//ada@example.com",
+        "https://tube/a//@ada/videos",
+        "/html//div[@id='x']",
+        "C:\\\\Users\\\\ada@corp",
+        "a//what?is",
     ] {
         assert_eq!(masked(text), text);
     }
+}
+
+/// JSON may write `/` as `\/`, and JSON within JSON with more of them.
+#[test]
+fn a_slash_of_json_is_one_slash() {
+    for (text, expect) in [
+        ("rtmp://h/live/PW", "rtmp://h/live/…"),
+        ("http://me:PW@h/x?k=PW", "http://…@h/x?k=…"),
+        ("http://proxy//PW@h/a", "http://proxy//…@h/a"),
+        ("//PW@h/x", "//…@h/x"),
+        ("http://h/img/logo@2x.mp4", "http://h/img/logo@2x.mp4"),
+        ("http://h/img//logo@2x.mp4", "http://h/img//logo@2x.mp4"),
+    ] {
+        for slash in ["\\/", "\\\\\\/"] {
+            let said = |text: &str| format!("{{\"url\":\"{}\"}}", text.replace('/', slash));
+            assert_eq!(masked(&said(text)), said(expect), "{text}");
+            assert_eq!(masked(&said(expect)), said(expect), "masked twice");
+        }
+    }
+    // Another writer's backslash is a slash of its own.
+    assert_eq!(masked("http://proxy\\/PW@h"), "http://proxy\\/…@h");
 }
 
 /// The password of a URL that is cut before its `@` looks like a port.
@@ -243,6 +283,11 @@ fn a_text_of_very_many_schemes_is_masked_in_one_pass_and_a_long_one_is_cut() {
     assert_eq!(masked(&text), HIDDEN);
     let list = format!("//h{}", ",//i=1:2".repeat(1 << 16));
     assert_eq!(masked_url(&format!("{list},//PW@h"), IN_SENTENCES), format!("{list},//…@h"));
+    // The scheme is that of each bare host behind it.
+    let list = format!("{}://h{}", "a".repeat(60_000), ",//i".repeat(20_000));
+    assert_eq!(masked_url(&list, IN_SENTENCES), list);
+    let path = format!("a{}", "//b".repeat(1 << 16));
+    assert_eq!(masked_url(&format!("{path}//c:PW@h"), IN_SENTENCES), format!("{path}//…@h"));
     let cut = format!("at http://me:{}@h/", "PW".repeat(TEXT_BYTES_MAX));
     assert_eq!(masked(&cut), "at …");
     assert_eq!(masked(&"é".repeat(TEXT_BYTES_MAX)).len(), 2 * TEXT_BYTES_MAX, "no URL");
