@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::masked::masked_toml;
+
 /// A key with another value in each of two scenarios.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyDifference {
@@ -35,7 +37,8 @@ impl KeyDifference {
 
 /// The keys that differ between two scenarios as they are stored in run folders
 /// ([`crate::Scenario::to_toml`]); where the results are written is left out. A text that is no
-/// TOML is one difference with the key `scenario`.
+/// TOML is one difference with the key `scenario`. No secret is in them: earlier versions stored
+/// those of commands.
 #[must_use]
 pub fn differences(base: &str, new: &str) -> Vec<KeyDifference> {
     if base == new {
@@ -62,7 +65,7 @@ pub fn differences(base: &str, new: &str) -> Vec<KeyDifference> {
 }
 
 fn keys(text: &str) -> Option<BTreeMap<String, String>> {
-    let table: toml::Table = text.parse().ok()?;
+    let table: toml::Table = masked_toml(text).parse().ok()?;
     let mut keys = BTreeMap::new();
     table.iter().for_each(|(name, value)| flatten(name.clone(), value, &mut keys));
     Some(keys)
@@ -113,6 +116,17 @@ mod tests {
             assert_eq!(first.changes_load(), changes_load, "{key}");
             assert_ne!(first.base, first.new);
         }
+    }
+
+    #[test]
+    fn the_secrets_of_a_command_that_was_stored_with_them_are_not_told() {
+        let stored = |secret: &str, port: u16| {
+            format!("[[watch]]\ncommand = [\"srv\", \"--token\", \"{secret}\", \"{port}\"]\n")
+        };
+        let found = differences(&stored("S3CRET", 80), &stored("…", 81));
+        assert_eq!((found.len(), found[0].key.as_str()), (1, "watch[0].command"));
+        assert_eq!(found[0].base.as_deref(), Some(r#"["srv", "--token", "…", "80"]"#));
+        assert_eq!(differences(&stored("S3CRET", 80), &stored("…", 80)), []);
     }
 
     #[test]

@@ -111,6 +111,15 @@ mod tests {
     }
 
     #[test]
+    fn the_scenario_of_a_run_that_stored_a_secret_is_shown_without_it() {
+        let mut run = example::degraded();
+        run.info.scenario = "[[watch]]\ncommand = [\"srv\", \"--token\", \"S3CRET\"]\n".into();
+        let page = page(&run);
+        assert!(page.contains("Scenario as run") && page.contains("--token"));
+        assert!(!page.contains("S3CRET"));
+    }
+
+    #[test]
     fn every_shape_of_run_renders_sensibly() {
         let mut unfinished = example::degraded();
         unfinished.ending = Ending::Unfinished;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use throng_observation::run::{RunData, TrackRow};
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::{MediaKind, TrackCounters};
+use throng_scenario::masked_toml;
 
 use super::markup::{AFTER_THE_END, NEVER, escape, table};
 use crate::role_counts::RoleCounts;
@@ -346,7 +347,9 @@ fn about(run: &RunData, summary: &Summary) -> String {
     rows.extend(run.info.generator_host.iter().map(|(name, value)| host_row(of, name, value)));
     let mut out = format!("<h2>This run</h2>{}{}", table(&["", ""], &rows), workers(summary));
     if !run.info.scenario.is_empty() {
-        let _ = write!(out, "<h3>Scenario as run</h3><pre>{}</pre>", escape(&run.info.scenario));
+        // Earlier versions stored the secrets of commands.
+        let scenario = masked_toml(&run.info.scenario);
+        let _ = write!(out, "<h3>Scenario as run</h3><pre>{}</pre>", escape(&scenario));
     }
     out
 }
