@@ -103,8 +103,7 @@ struct StartedCommand {
 impl StartedCommand {
     /// Starts a command; `before` counts the earlier commands of the same program.
     fn start(words: &[String], program: &str, before: usize) -> Result<Self, WatchError> {
-        // Its arguments may have secrets.
-        let named = words.first().cloned().unwrap_or_default();
+        let named = program_of(words).to_owned();
         let fail = |error| WatchError::Start { command: named.clone(), error };
         let (name, arguments) = words.split_first().ok_or_else(|| {
             fail(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty"))
@@ -184,6 +183,13 @@ impl StartedCommand {
     }
 }
 
+/// The program that a message may name. What follows may have secrets, also where a command is
+/// written as one text, as `TOKEN=… server --key …` is.
+fn program_of(words: &[String]) -> &str {
+    let first = words.first().map_or("", |word| word.trim_start());
+    first.split(|c: char| c.is_whitespace() || c == '=').next().unwrap_or_default()
+}
+
 fn how_ended(status: &WaitIdStatus) -> HowEnded {
     let byte = |value: i32| u8::try_from(value).ok();
     match (status.exit_status().and_then(byte), status.terminating_signal().and_then(byte)) {
@@ -215,10 +221,16 @@ mod tests {
 
     #[test]
     fn a_message_names_the_program_of_a_command_and_not_its_arguments() {
-        let words = ["/not/there", "--token", "S3CRET"].map(str::to_owned).to_vec();
-        let said = Commands::start(&[Target::Command(words)]).unwrap_err().to_string();
-        assert!(said.starts_with("cannot start `/not/there`: "), "{said}");
-        assert!(!said.contains("S3CRET"), "{said}");
+        for (words, program) in [
+            (&["/not/there", "--token", "S3CRET"][..], "/not/there"),
+            (&[" /not/there --token S3CRET"], "/not/there"),
+            (&["TOKEN=S3CRET /not/there"], "TOKEN"),
+        ] {
+            let words = words.iter().map(|word| (*word).to_owned()).collect();
+            let said = Commands::start(&[Target::Command(words)]).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("cannot start `{program}`: ")), "{said}");
+            assert!(!said.contains("S3CRET"), "{said}");
+        }
     }
 
     #[test]
