@@ -82,6 +82,35 @@ pub(crate) fn masked_words(words: &[String]) -> Vec<String> {
     words.iter().zip(flags).map(shown).collect()
 }
 
+/// Whether some `…` among the words of a command may be one that [`masked_words`] has written, and
+/// is none that the command says.
+pub(crate) fn has_masked_words(words: &[String]) -> bool {
+    // Neither is masked again where it stands for all: a word, a part of a path.
+    let is_whole = |word: &String| word == HIDDEN || word.contains("/…");
+    let probed: Vec<String> = words.iter().map(|word| probed(word)).collect();
+    let count =
+        |words: &[String]| -> usize { words.iter().map(|word| word.matches(PROBE).count()).sum() };
+    words.iter().any(is_whole) || count(&masked_words(&probed)) < count(&probed)
+}
+
+/// What may stand for a secret. It is random, as names are shown where secrets are not.
+const PROBE: &str = "a1b2c3d4e5f6g7h8i9j0k1";
+
+/// A text with a probe for each `…`, also for that of `NAME:PASSWORD`, which begins a word.
+fn probed(text: &str) -> String {
+    let mut pieces = text.split(HIDDEN);
+    let mut probed = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        if !probed.ends_with(char::is_alphanumeric) {
+            probed.push_str(PROBE);
+            probed.push(':');
+        }
+        probed.push_str(PROBE);
+        probed.push_str(piece);
+    }
+    probed
+}
+
 /// What of a text is not shown: places in order that do not overlap, each with what is shown for
 /// it.
 #[derive(Debug, Default)]
@@ -272,7 +301,34 @@ fn is_secret_after(flag: &str, word: &str) -> bool {
     flag.starts_with('-')
         && !flag.contains('=')
         && !is_reference(word)
-        && (names_a_secret(flag) || (has_user && word.contains(':') && !word.contains("://")))
+        && ((names_a_secret(flag) && !is_about_secret(flag, word))
+            || (has_user && word.contains(':') && !word.contains("://")))
+}
+
+/// Last words of flags that say where a secret is, how long it holds or how many there are.
+const ABOUT_SECRETS: [&str; 5] = ["file", "path", "dir", "ttl", "max"];
+
+/// Files of keys and certificates end with one of these.
+const KEY_FILES: [&str; 3] = ["pem", "key", "crt"];
+
+/// Counts and times have no more digits.
+const COUNT_DIGITS_MAX: usize = 5;
+
+/// Flags with one of these are of secrets that people choose, which may have as few.
+const CHOSEN: [&str; 4] = ["pin", "pass", "pwd", "secret"];
+
+/// Whether a word behind a flag that is named like a secret's is none: `--password-file PATH`,
+/// `--tls-key server.pem`, `--max-keys 5`.
+fn is_about_secret(flag: &str, word: &str) -> bool {
+    let is_one_of =
+        |ending: &str, all: &[&str]| all.iter().any(|one| one.eq_ignore_ascii_case(ending));
+    let last = flag.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let flag = flag.to_ascii_lowercase();
+    let is_count = word.len() <= COUNT_DIGITS_MAX
+        && word.bytes().all(|byte| byte.is_ascii_digit())
+        && !CHOSEN.iter().any(|part| flag.contains(part));
+    let is_file = word.rsplit_once('.').is_some_and(|(_, ending)| is_one_of(ending, &KEY_FILES));
+    is_one_of(last, &ABOUT_SECRETS) || is_count || is_file
 }
 
 /// The words of a command without those that are secrets by the flags before them.
@@ -455,6 +511,60 @@ mod tests {
             assert_eq!(masked_toml(&of(&words)), of(&shown));
         }
         assert_eq!(masked_words(&shown), shown, "nothing is left to hide");
+    }
+
+    #[test]
+    fn a_flag_about_a_secret_is_shown_with_its_value() {
+        for (flag, word, is_shown) in [
+            ("--password-file", "/etc/throng/password", true),
+            ("--secret-dir", "/run/secrets", true),
+            ("--KEY_PATH", "a/b", true),
+            ("--tls-key", "server.pem", true),
+            ("--tls-key", "SERVER.KEY", true),
+            ("--max-keys", "5", true),
+            ("--token-ttl", "86400", true),
+            ("--token-lifetime", "86400", true),
+            ("--token", "864000", false),
+            ("--token", "S3CRET", false),
+            ("--tls-key", "pem", false),
+            ("--pin", "1234", false),
+            ("--password", "12345", false),
+            ("--admin-secret", "1234", false),
+            ("--profile-key", "S3CRET", false),
+            ("--user", "me:S3CRET.pem", false),
+        ] {
+            let words = ["srv", flag, word].map(str::to_owned);
+            let shown = masked_words(&words);
+            assert_eq!(shown[2] == word, is_shown, "{flag} {word}");
+            assert_eq!(masked_words(&[words.join(" ")]), [shown.join(" ")], "as one text");
+        }
+    }
+
+    /// What a command says is told from what was masked in it.
+    #[test]
+    fn words_that_were_masked_are_known() {
+        for (words, is_masked) in [
+            (&["sh", "-c", "echo starting… && exec srv"][..], false),
+            (&["sh", "-c", "echo 'a … b' > log; exec srv --port 80"], false),
+            (&["srv", "--motd", "welcome…", "--tls-key", "a.pem"], false),
+            (&["srv", "--token", "…"], true),
+            (&["srv --token … --port 80"], true),
+            (&["sh", "-c", "echo starting… && exec srv --token …"], true),
+            (&["--key=…"], true),
+            (&["http://…@h/"], true),
+            (&["…@h/x"], true),
+            (&["http://h/?app=…"], true),
+            (&["http://h/m#…"], true),
+            (&["http://proxy/…"], true),
+            (&["rtmp://h/live/…"], true),
+            (&["Authorization: …"], true),
+            (&["{\"token\":\"…\"}"], true),
+            (&["curl -u … http://h/"], true),
+            (&["curl", "-u", "…"], true),
+        ] {
+            let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(has_masked_words(&words), is_masked, "{words:?}");
+        }
     }
 
     #[test]

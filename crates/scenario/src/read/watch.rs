@@ -8,6 +8,7 @@ use url::Url;
 use super::fields::{Fields, Reader};
 use super::target::token;
 use super::tree::{Node, Span, Value};
+use crate::masked::has_masked_words;
 use crate::scenario::Scenario;
 use crate::secret::HIDDEN;
 use crate::suggestion::nearest;
@@ -166,7 +167,7 @@ fn watched(reader: &mut Reader, fields: &mut Fields<'_>, port: Option<u16>) -> O
                     "write the program and its arguments",
                 );
             }
-            check_secrets(reader, &path, &words, node.span);
+            check_secrets(reader, &path, has_masked_words(&words), node.span);
             (!words.is_empty()).then_some(WatchTarget::Command(words))
         }
         _ => named(reader, key, &path, node),
@@ -281,7 +282,7 @@ fn metrics(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
             matches!(scheme, "http" | "https" | "ws" | "wss")
         });
         if is_http && text.len() <= TEXT_BYTES_MAX && urls.len() < LIST_MAX {
-            check_secrets(reader, &path, std::slice::from_ref(&text), node.span);
+            check_secrets(reader, &path, text.contains(HIDDEN), node.span);
             urls.push(text);
         } else {
             let message = format!(
@@ -294,8 +295,8 @@ fn metrics(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<String> {
 }
 
 /// What is to be run has its secrets.
-fn check_secrets(reader: &mut Reader, path: &str, texts: &[String], span: Span) {
-    if !reader.is_redacted() && texts.iter().any(|text| text.contains(HIDDEN)) {
+fn check_secrets(reader: &mut Reader, path: &str, has_hidden: bool, span: Span) {
+    if !reader.is_redacted() && has_hidden {
         let message = format!("`{path}` was redacted when this scenario was stored");
         reader.fail(span, message, format!("write each secret of it in place of its `{HIDDEN}`"));
     }

@@ -226,6 +226,13 @@ fn a_stored_command_keeps_no_secret_of_its_words_and_cannot_be_run() {
 }
 
 #[test]
+fn a_command_may_say_what_stands_for_a_secret() {
+    let command = "[[watch]]\ncommand = [\"sh\", \"-c\", \"echo starting… && exec srv\"]\n";
+    let scenario = read(command).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(Scenario::parse(&scenario.to_toml()).unwrap().watch, scenario.watch);
+}
+
+#[test]
 fn a_plan_shows_no_secret_of_an_endpoint_and_a_stored_one_cannot_be_run() {
     let scenario = read("[[watch]]\npid = 1\nmetrics = \"http://me:hunter2@h/m\"\n").unwrap();
     let plan = scenario.plan().describe();
