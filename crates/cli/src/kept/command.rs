@@ -217,14 +217,10 @@ fn redacted(scenario: &str) -> Vec<String> {
 pub(crate) fn written_out(scenario: &Scenario) -> Vec<String> {
     let mut paths = redacted(&scenario.to_toml());
     paths.extend(left_out(scenario));
-    let admin_key = scenario.room.as_ref().and_then(|room| room.admin_key.as_ref());
-    if matches!(admin_key, Some(TokenSource::Inline(_))) {
-        paths.push("room.admin_key".to_owned());
-    }
     paths
 }
 
-/// Secrets that a stored scenario leaves out: tokens of agents.
+/// Secrets that a stored scenario leaves out: tokens of agents, the key to create rooms.
 fn left_out(scenario: &Scenario) -> Vec<String> {
     let mut paths = Vec::new();
     for (index, watch) in scenario.watch.iter().enumerate() {
@@ -237,6 +233,10 @@ fn left_out(scenario: &Scenario) -> Vec<String> {
         if matches!(token, Some(TokenSource::Inline(_))) {
             paths.push(format!("{at}.token"));
         }
+    }
+    let admin_key = scenario.room.as_ref().and_then(|room| room.admin_key.as_ref());
+    if matches!(admin_key, Some(TokenSource::Inline(_))) {
+        paths.push("room.admin_key".to_owned());
     }
     paths
 }

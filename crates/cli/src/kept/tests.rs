@@ -49,4 +49,16 @@ fn secrets_are_not_kept_and_are_named() {
         let asked = KeptCommand::view(&references).of(&scenario, &scenario.plan());
         assert_eq!(asked.secrets, secrets, "{metrics}");
     }
+    let conference = |key: &str| {
+        let text = format!(
+            "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1\"\n\
+             [room]\nadmin_key = \"{key}\"\n[crowd]\nsize = 2\n"
+        );
+        let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        KeptCommand::view(&Common::default()).of(&scenario, &scenario.plan())
+    };
+    let asked = conference("hunter2");
+    assert_eq!(asked.secrets, ["room.admin_key"]);
+    assert!(!asked.scenario.contains("hunter2"), "{}", asked.scenario);
+    assert!(conference("env:ADMIN_KEY").secrets.is_empty());
 }
