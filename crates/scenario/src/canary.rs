@@ -113,6 +113,8 @@ mod tests {
         let ome = "ws://127.0.0.1:3333/app/stream";
         for (url, toml, expect) in [
             (WHEP, "[canary]\n", "browsers = 1"),
+            (WHEP, "[canary]\nbrowser = \"/usr/bin/chromium\"\n", "`canary.browsers` is missing"),
+            (WHEP, "[canary]\nbrowsres = 1\n", "did you mean `browsers`"),
             (WHEP, "[canary]\nbrowsers = 0\n", "line 8, column 12"),
             (WHEP, "[canary]\nbrowsers = 17\n", "from 1 to 16"),
             (WHEP, "[canary]\nbrowsers = 1\nat = \"2\"\n", "write at"),

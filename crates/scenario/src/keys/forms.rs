@@ -5,12 +5,14 @@ use std::time::Duration;
 
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value as Json, json};
+use throng_observation::masked::masked_url;
 use url::Url;
 
 use crate::file;
 use crate::read::{Fields, Reader, token};
-use crate::secret::TokenSource;
+use crate::secret::{HIDDEN, TokenSource};
 use crate::units::{self, UnitError};
+use crate::url_template::WITH_NAMES;
 
 /// The largest seed: TOML has no larger numbers.
 pub(crate) const SEED_MAX: u64 = i64::MAX as u64;
@@ -195,7 +197,7 @@ impl Form<String> for Text {
     }
 }
 
-/// A URL of some schemes.
+/// A URL of some schemes without a user. It is written without what may be a secret of its query.
 pub(crate) struct Address {
     pub(crate) schemes: &'static [&'static str],
     pub(crate) example: &'static str,
@@ -207,20 +209,36 @@ impl Form<Url> for Address {
         let node = fields.get(key)?;
         let text = reader.text(node, &path, self.example)?;
         let is_one = |url: &Url| self.schemes.contains(&url.scheme()) && url.has_host();
-        let url = Url::parse(&text).ok().filter(is_one);
-        if url.is_none() {
+        let Some(url) = Url::parse(&text).ok().filter(is_one) else {
             let message = format!("`{path}` is not a URL of {}", self.schemes.join(": or "));
             reader.fail(node.span, message, format!("write {key} = \"{}\"", self.example));
-        }
-        url
+            return None;
+        };
+        let problem = if reader.is_redacted() {
+            // Earlier versions took a user, and stored it.
+            return Some(url);
+        } else if text.contains(HIDDEN) {
+            "was redacted when this scenario was stored"
+        } else if !url.username().is_empty() || url.password().is_some() {
+            "has a user name or password, which browsers do not send"
+        } else {
+            return Some(url);
+        };
+        let help = format!("write {key} = \"{}\"", self.example);
+        reader.fail(node.span, format!("`{path}` {problem}"), help);
+        None
     }
 
     fn write(&self, value: &Url) -> Option<Json> {
-        Some(value.as_str().into())
+        Some(masked_url(value.as_str(), WITH_NAMES).into())
     }
 
     fn schema(&self, _of: PhantomData<Url>, _generator: &mut SchemaGenerator) -> Json {
-        json!({ "type": "string", "pattern": format!("^({})://", self.schemes.join("|")) })
+        let any_case = |letter: char| format!("[{}{letter}]", letter.to_ascii_uppercase());
+        let schemes =
+            self.schemes.iter().map(|name| name.chars().map(any_case).collect::<String>());
+        let schemes = schemes.collect::<Vec<_>>().join("|");
+        json!({ "type": "string", "pattern": format!("^({schemes})://") })
     }
 }
 

@@ -34,8 +34,12 @@ pub(crate) trait Keyed: Sized {
     /// What a table without any key says.
     fn usual() -> Self;
 
-    /// Its keys, in the order of the documentation. `keys!` makes this and the next two.
+    /// Its keys, in the order of the documentation. `keys!` makes this, the names and the ways
+    /// to read and to write them.
     fn keys(generator: &mut SchemaGenerator) -> Vec<Key>;
+
+    /// The names of these keys.
+    fn names() -> &'static [&'static str];
 
     /// Keys that others depend on: they are read before the table is, and not written.
     fn by_hand(_generator: &mut SchemaGenerator) -> Vec<Key> {
@@ -76,6 +80,10 @@ macro_rules! keys {
                     ($key, $usual, $meaning), &$form, &usual.$($field).+, generator,
                 )
             ),+]
+        }
+
+        fn names() -> &'static [&'static str] {
+            &[$($key),+]
         }
 
         fn read_keys(
@@ -187,6 +195,7 @@ pub(crate) fn written<V: PartialEq>(
 
 /// Reads the keys of a table; those that are absent keep their values of `table`.
 pub(crate) fn read<T: Keyed>(reader: &mut Reader, fields: &mut Fields<'_>, mut table: T) -> T {
+    fields.know(T::names());
     table.read_keys(reader, fields);
     table.check(reader, fields);
     reader.finish(fields);

@@ -81,10 +81,21 @@ impl<'t> Fields<'t> {
         }
     }
 
-    /// No key of this table is `key` or a misspelling of it. A misspelling is reported as an
-    /// unknown key.
+    /// These keys become known ones, before they are read.
+    pub(crate) fn know(&mut self, keys: &[&'static str]) {
+        for key in keys.iter().copied() {
+            self.get(key);
+        }
+    }
+
+    /// No key of this table is `key` or a misspelling of it, as no known key is. A misspelling is
+    /// reported as an unknown key.
     pub(crate) fn lacks(&self, key: &'static str) -> bool {
-        !self.entries.iter().any(|entry| nearest(&entry.key, std::iter::once(key)).is_some())
+        let is_misspelt = |entry: &Entry| {
+            !self.known.contains(&entry.key.as_str())
+                && nearest(&entry.key, std::iter::once(key)).is_some()
+        };
+        !self.entries.iter().any(|entry| entry.key == key || is_misspelt(entry))
     }
 
     /// The dotted path of `key`.

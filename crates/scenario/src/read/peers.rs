@@ -48,6 +48,32 @@ mod tests {
     }
 
     #[test]
+    fn a_stored_tracker_and_hashes_keep_no_secret_and_cannot_be_run() {
+        let text = |tracker: &str, hashes: &str| {
+            format!(
+                "[target]\nurl = \"http://127.0.0.1/a.m3u8\"\n[crowd]\nsize = 3\n\
+                 player = {{ p2p = {{ tracker = \"{tracker}\", hashes = \"{hashes}\" }} }}\n"
+            )
+        };
+        let (tracker, hashes) = ("wss://h/t?passkey=hunter2&n=1", "https://h/s.json?sig=hunter2");
+        let stored = Scenario::parse(&text(tracker, hashes)).unwrap().to_toml();
+        for shown in ["\"wss://h/t?passkey=…&n=1\"", "\"https://h/s.json?sig=…\""] {
+            assert!(stored.contains(shown) && !stored.contains("hunter2"), "{stored}");
+        }
+        assert_eq!(Scenario::parse_stored(&stored).unwrap().to_toml(), stored);
+        let error = Scenario::parse(&stored).unwrap_err().to_string();
+        for key in ["tracker", "hashes"] {
+            let said = format!("p2p.{key}` was redacted when this scenario was stored");
+            assert!(error.contains(&said), "{error}");
+        }
+        // As an earlier version took it.
+        let old = text("wss://me:hunter2@h/t", "https://hunter2@h/s.json");
+        let stored = Scenario::parse_stored(&old).unwrap().to_toml();
+        assert!(stored.contains("wss://…@h/t") && !stored.contains("hunter2"), "{stored}");
+        assert_eq!(Scenario::parse_stored(&stored).unwrap().to_toml(), stored);
+    }
+
+    #[test]
     fn what_has_no_sense_is_an_error() {
         let hls = "http://127.0.0.1/a.m3u8";
         for (url, p2p, expect) in [
@@ -59,6 +85,8 @@ mod tests {
                 "`crowd.player.p2p.tracker` is not a URL of ws: or wss",
             ),
             (hls, r#"engine = "4.0""#, "names its swarms by the video, and there is no swarm"),
+            (hls, r#"tracker = "wss://me:pw@h/t""#, "tracker` has a user name or password"),
+            (hls, r#"hashes = "http://me@h/t""#, "hashes` has a user name or password"),
             (hls, "sharers = 2", "not a share from 0 to 1"),
             (
                 hls,
