@@ -16,6 +16,15 @@ fn said(text: &str) -> Vec<String> {
     error.diagnostics.iter().map(line).collect()
 }
 
+/// Checks what is said of the first key in `keys` of a table of a cohort, between `before` and
+/// `after`.
+fn says(before: &str, keys: &str, after: &str, expect: &str) {
+    let all = said(&format!("{VIEWERS}{before}{keys}{after}\n"));
+    let key = keys.split(' ').next().unwrap_or_default();
+    let column = before.len() + key.len() + " = ".len() + 1;
+    assert_eq!(all, [format!("5:{column} `{expect}")], "{keys}");
+}
+
 #[test]
 fn a_wrong_value_has_its_place_what_was_expected_and_what_to_write() {
     let no_duration = "is not a duration such as `100ms`, `1.5s`, `2m` or `1h30m`";
@@ -190,10 +199,168 @@ fn a_wrong_value_of_peers_has_what_was_expected_and_what_to_write() {
             .into(),
         ),
     ] {
-        let all = said(&format!("{VIEWERS}player = {{ p2p = {{ {keys} }} }}\n"));
-        let key = keys.split(' ').next().unwrap_or_default();
-        let column = "player = { p2p = { ".len() + key.len() + " = ".len() + 1;
-        assert_eq!(all, [format!("5:{column} `crowd.player.p2p.{expect}")], "{keys}");
+        says("player = { p2p = { ", keys, " } }", &format!("crowd.player.p2p.{expect}"));
+    }
+}
+
+#[test]
+fn a_wrong_value_of_a_player_has_what_was_expected_and_what_to_write() {
+    let no_duration = "is not a duration such as `100ms`, `1.5s`, `2m` or `1h30m`";
+    let unit = "text with a unit such as";
+    let headers = "a table such as { Accept-Language = \"en\", X-Session = \"env:SESSION\" }";
+    let page = "text such as \"https://www.example.com/watch\"";
+    let origins = "a table such as { \"https://static.example\" = \"http://127.0.0.1:8080\" }";
+    let peers = "a table such as { preset = \"home\", tracker = \"wss://HOST/tracker/socket\" }";
+    let seed = "a whole number from 0 to 9223372036854775807";
+    let is_not = |key: &str, expected: &str| format!("{key}` is not {expected} | write {expected}");
+    for (keys, expect) in [
+        ("format = \"moon\"", is_not("format", "one of \"auto\", \"file\", \"hls\", \"dash\"")),
+        (
+            "http = \"moon\"",
+            is_not("http", "one of \"negotiated\", \"1.1\", \"2\", \"3\", \"browser\""),
+        ),
+        (
+            "http = {}",
+            "http` has no weight above 0 | write http = { \"3\" = 41, \"2\" = 51, \"1.1\" = \
+             8 }"
+                .into(),
+        ),
+        ("headers = 5", is_not("headers", headers)),
+        ("page = 5", is_not("page", page)),
+        (
+            "page = \"ftp://a/\"",
+            "page` is not the URL of a page of http or https | write page = \
+             \"https://www.example.com/watch\""
+                .into(),
+        ),
+        (
+            "page = \"http://a/\", headers = { Referer = \"http://b/\" }",
+            "page`: `Referer` is sent for this page, and headers has another one | remove \
+             headers.Referer, or page"
+                .into(),
+        ),
+        ("har = 5", is_not("har", "text such as \"watch.har\"")),
+        ("har = \"\"", "har` is empty | write har = \"watch.har\"".into()),
+        ("warm = 0.5", "warm` has no effect without har | add har, or remove it".into()),
+        (
+            "warm = 2, har = \"a.har\"",
+            "warm` is not a share from 0 to 1 | write warm = 0.3".into(),
+        ),
+        ("warm_age = 5, har = \"a.har\", warm = 1", is_not("warm_age", &format!("{unit} \"1h\""))),
+        ("origins = 5, har = \"a.har\"", is_not("origins", origins)),
+        (
+            "credentials = \"moon\"",
+            is_not("credentials", "one of \"same-origin\", \"include\", \"omit\""),
+        ),
+        ("buffer = 5", is_not("buffer", &format!("{unit} \"30s\""))),
+        ("buffer = \"2h\"", "buffer` must be from 0.5 s to 1 h | write buffer = \"30s\"".into()),
+        (
+            "start = \"50s\"",
+            "start` is longer than the buffer: playback would never begin | write a shorter start, \
+             or a longer buffer"
+                .into(),
+        ),
+        ("start = 5", is_not("start", &format!("{unit} \"1s\""))),
+        ("position = 5", is_not("position", "\"random\", or a time such as \"90s\"")),
+        (
+            "position = \"soon\"",
+            format!(
+                "position`: `soon` {no_duration} | write position = \"random\", or a time such as \
+                 \"90s\""
+            ),
+        ),
+        ("seek_every = 5", is_not("seek_every", &format!("{unit} \"60s\""))),
+        (
+            "seek_every = \"10ms\"",
+            "seek_every` is less than 1 s | write seek_every = \"60s\"".into(),
+        ),
+        ("pause_every = 5", is_not("pause_every", &format!("{unit} \"120s\""))),
+        (
+            "pause_for = 5, pause_every = \"2m\"",
+            is_not("pause_for", &format!("{unit} \"10s\"")),
+        ),
+        (
+            "pause_for = \"2s\"",
+            "pause_for` has no effect without pause_every | add pause_every = \"120s\", or \
+             remove it"
+                .into(),
+        ),
+        ("scale = 0", "scale` is not a speed such as 2, 0.5 or -1 | write scale = 2.0".into()),
+        ("patience = 5", is_not("patience", &format!("{unit} \"30s\""))),
+        ("repeat = 1", is_not("repeat", "true or false")),
+        (
+            "rendition = \"moon\"",
+            is_not("rendition", "one of \"adaptive\", \"lowest\", \"highest\""),
+        ),
+        ("latency = 5", is_not("latency", &format!("{unit} \"20s\""))),
+        (
+            "latency = \"0s\"",
+            "latency` is 0: what is not there yet cannot be played | write latency = \"20s\", or \
+             remove it"
+                .into(),
+        ),
+        ("latency_max = 5", is_not("latency_max", &format!("{unit} \"60s\""))),
+        (
+            "latency_max = \"1s\", latency = \"2s\"",
+            "latency_max` is not longer than latency | write a longer latency_max, or a shorter \
+             latency"
+                .into(),
+        ),
+        ("low_latency = 1", is_not("low_latency", "true or false")),
+        ("preload_hints = 1", is_not("preload_hints", "true or false")),
+        (
+            "catch_up = 3",
+            "catch_up` is not a speed from 1 to 2 | write catch_up = 1.5".into(),
+        ),
+        ("p2p = 5", is_not("p2p", peers)),
+        ("seed = -1", is_not("seed", seed)),
+    ] {
+        says("player = { ", keys, " }", &format!("crowd.player.{expect}"));
+    }
+}
+
+#[test]
+fn a_wrong_value_of_a_chat_has_what_was_expected_and_what_to_write() {
+    let unit = "text with a unit such as";
+    let url = "\"xmpp+wss://HOST/PATH?room=ROOM@SERVICE\"";
+    let moments = "a list such as [{ at = \"10m\", share = 0.2, within = \"10s\" }]";
+    let template = "a table such as { join = [\"JOIN {room}\"], say = \"SAY {text}\" }";
+    let origin = "an origin such as \"https://www.example.com\"";
+    let seed = "a whole number from 0 to 9223372036854775807";
+    let is_not = |key: &str, expected: &str| format!("{key}` is not {expected} | write {expected}");
+    for (keys, expect) in [
+        ("url = 5", is_not("url", url)),
+        (
+            "url = \"http://127.0.0.1/\"",
+            format!("url` is HTTP video, not a chat | write url = {url}"),
+        ),
+        ("vcards = \"moon\"", is_not("vcards", "one of \"all\", \"authors\", \"none\"")),
+        ("history = 5000", is_not("history", "a whole number from 0 to 1000")),
+        ("chat_states = 1", is_not("chat_states", "true or false")),
+        ("every = 5", is_not("every", &format!("{unit} \"2m\""))),
+        ("every = \"1ms\"", "every` is less than 100 ms | write for example every = \"2m\"".into()),
+        ("moments = \"now\"", format!("moments` is not a list | write {moments}")),
+        ("origin = 5", is_not("origin", origin)),
+        (
+            "origin = \"ftp://a\"",
+            "origin` is not an origin | write origin = \"https://www.example.com\"".into(),
+        ),
+        ("nick_change = 5", is_not("nick_change", &format!("{unit} \"30%\""))),
+        (
+            "nick_change = \"130%\"",
+            "nick_change` is more than 100 % | write for example nick_change = \"30%\"".into(),
+        ),
+        (
+            "nick_change_within = \"1m\"",
+            "nick_change_within` has no effect: nobody changes a nickname | remove it, or write \
+             nick_change = \"30%\""
+                .into(),
+        ),
+        ("stream_management = 1", is_not("stream_management", "true or false")),
+        ("template = 5", is_not("template", template)),
+        ("seed = -1", is_not("seed", seed)),
+    ] {
+        says("chat = { ", keys, " }", &format!("crowd.chat.{expect}"));
     }
 }
 
