@@ -5,21 +5,19 @@ use serde::Serialize;
 
 mod chat;
 mod conference;
-mod http;
-mod player;
 mod streams;
 mod watch;
 mod written;
 
 use chat::ChatFile;
 use conference::{ReconnectFile, ScriptStepFile};
-use player::PlayerFile;
 use streams::StreamsFile;
 use watch::WatchFile;
 
 use crate::canary::Canary;
 use crate::conversation::Conversation;
 use crate::keys::{NameOf, SEED_MAX, Table};
+use crate::player::PlayerConfig;
 use crate::room::RoomConfig;
 use crate::run::{Caps, OutputConfig, RunTimes, Stream};
 use crate::tap::Tap;
@@ -194,7 +192,7 @@ struct CohortFile {
     speaking_weight: Option<u32>,
     /// How they play HTTP video.
     #[serde(skip_serializing_if = "Option::is_none")]
-    player: Option<PlayerFile>,
+    player: Option<Table<PlayerConfig>>,
     /// What they do in a chat.
     #[serde(skip_serializing_if = "Option::is_none")]
     chat: Option<ChatFile>,

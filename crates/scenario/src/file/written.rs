@@ -4,7 +4,7 @@ use super::{
     ArrivalFile, AudioFile, BurstFile, BurstsFile, CohortFile, Duration, EveryFile, File, Layer,
     LayerStep, LayersFile, Nothing, OneOrMany, PoissonArrivalFile, PoissonFile, PublishFile,
     PublishTable, RampFile, Rate, StayFile, StayTable, SubscribeFile, SubscribeTable, TargetFile,
-    Whom, chat, conference, player, streams, watch,
+    Whom, chat, conference, streams, watch,
 };
 use crate::arrival::{ArrivalKind, Every, Ramp};
 use crate::chat::ChatConfig;
@@ -128,7 +128,9 @@ fn cohort(cohort: &Cohort) -> CohortFile {
             .flat_map(|role| &role.script)
             .map(conference::script_step)
             .collect(),
-        player: role.and_then(|role| player::player(&role.player)),
+        player: role
+            .filter(|role| role.player != PlayerConfig::default())
+            .map(|role| Table::of(&role.player)),
         chat: role.and_then(|role| chat::chat(&role.chat)),
         reconnect: reconnect.map(conference::reconnect),
     }

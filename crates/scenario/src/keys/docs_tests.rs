@@ -6,12 +6,23 @@ use crate::canary::Canary;
 use crate::conversation::Conversation;
 use crate::objective::{CATALOGUE, MetricEntry, Population, Unit};
 use crate::peers::PeerConfig;
+use crate::player::PlayerConfig;
 use crate::room::RoomConfig;
 use crate::run::{Caps, OutputConfig, RunTimes, Stream};
 use crate::tap::Tap;
 
-/// Key, meaning, default.
+/// The keys of a player that are for live streams, and those that are for requests.
+const OF_LIVE: [&str; 5] = ["latency", "latency_max", "low_latency", "preload_hints", "catch_up"];
+const OF_REQUESTS: [&str; 8] =
+    ["http", "headers", "page", "har", "warm", "warm_age", "origins", "credentials"];
+
+/// All keys of a table.
 fn rows<T: Keyed>() -> String {
+    rows_of::<T>(|_| true)
+}
+
+/// Key, meaning, default, of some keys.
+fn rows_of<T: Keyed>(is_one: impl Fn(&str) -> bool) -> String {
     let row = |key: Key| {
         let usual = match (key.usual, key.default) {
             (Usual::Required(_), _) => "required".to_owned(),
@@ -21,7 +32,8 @@ fn rows<T: Keyed>() -> String {
         };
         format!("| `{}` | {} | {usual} |\n", key.name, key.meaning)
     };
-    all_keys::<T>(&mut SchemaGenerator::default()).into_iter().map(row).collect()
+    let keys = all_keys::<T>(&mut SchemaGenerator::default());
+    keys.into_iter().filter(|key| is_one(key.name)).map(row).collect()
 }
 
 /// Metric, what it is, threshold, population of a quantile, example.
@@ -67,8 +79,16 @@ fn the_tables_of_the_docs_equal_the_declarations() {
         ("## `[caps]`\n", rows::<Caps>()),
         ("## Objectives\n", CATALOGUE.iter().map(row_of_metric).collect()),
     ];
-    let of_peers = [("| Key of `p2p` |", rows::<PeerConfig>())];
-    for (name, tables) in [("scenario.md", &of_scenario[..]), ("peers.md", &of_peers[..])] {
+    let of_player = |is_one: fn(&str) -> bool| {
+        [("| Key of `player` in `[crowd]` |", rows_of::<PlayerConfig>(is_one))]
+    };
+    for (name, tables) in [
+        ("scenario.md", &of_scenario[..]),
+        ("peers.md", &[("| Key of `p2p` |", rows::<PeerConfig>())][..]),
+        ("http-client.md", &of_player(|key| OF_REQUESTS.contains(&key))[..]),
+        ("hls.md", &of_player(|key| OF_LIVE.contains(&key))[..]),
+        ("vod.md", &of_player(|key| !OF_REQUESTS.contains(&key) && !OF_LIVE.contains(&key))[..]),
+    ] {
         let file = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
         let page = std::fs::read_to_string(&file).unwrap();
         let expect = tables.iter().fold(page, |page, (at, rows)| with_rows(&page, at, rows));

@@ -286,3 +286,29 @@ impl<V, F: Form<V>> Form<Option<V>> for Maybe<F> {
         Form::<V>::schema(&self.0, PhantomData, generator)
     }
 }
+
+/// A value of its own kind: functions that read, write and describe it.
+pub(crate) struct By<V> {
+    pub(crate) read: fn(&mut Reader, &mut Fields<'_>, &'static str) -> Option<V>,
+    pub(crate) write: fn(&V) -> Option<Json>,
+    pub(crate) schema: fn(&mut SchemaGenerator) -> Json,
+}
+
+impl<V> Form<V> for By<V> {
+    fn read(&self, reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<V> {
+        (self.read)(reader, fields, key)
+    }
+
+    fn write(&self, value: &V) -> Option<Json> {
+        (self.write)(value)
+    }
+
+    fn schema(&self, _of: PhantomData<V>, generator: &mut SchemaGenerator) -> Json {
+        (self.schema)(generator)
+    }
+}
+
+/// A length of time, for the schema of a [`By`].
+pub(crate) fn time_schema(generator: &mut SchemaGenerator) -> Json {
+    generator.subschema_for::<file::Duration>().to_value()
+}

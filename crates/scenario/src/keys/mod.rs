@@ -14,8 +14,8 @@ use crate::read::{Fields, Reader};
 
 mod forms;
 pub(crate) use forms::{
-    Address, Flag, Form, Maybe, Positive, SEED_MAX, SecretLeftOut, Share, ShareMilli, Text, Whole,
-    bit_rate, time,
+    Address, By, Flag, Form, Maybe, Positive, SEED_MAX, SecretLeftOut, Share, ShareMilli, Text,
+    Whole, bit_rate, time, time_schema,
 };
 mod names;
 pub(crate) use names::{NameOf, Named, Word, named};

@@ -262,20 +262,26 @@ impl Reader {
         None
     }
 
+    /// A number that `is_one`; what is expected, and what to write.
+    pub(crate) fn number(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        is_one: impl Fn(f64) -> bool,
+        (expected, help): (&str, &str),
+    ) -> Option<f64> {
+        let node = fields.get(key)?;
+        let number = Some(node.value.number()).filter(|number| is_one(*number));
+        if number.is_none() {
+            self.fail(node.span, format!("`{}` is not {expected}", fields.path_of(key)), help);
+        }
+        number
+    }
+
     /// A number above 0.
     pub(crate) fn positive(&mut self, fields: &mut Fields<'_>, key: &'static str) -> Option<f64> {
-        let path = fields.path_of(key);
-        let node = fields.get(key)?;
-        let number = match node.value {
-            Value::Integer(value) => value as f64,
-            Value::Float(value) => value,
-            _ => f64::NAN,
-        };
-        if number.is_finite() && number > 0.0 {
-            return Some(number);
-        }
-        self.expected(node, &path, "a number above 0");
-        None
+        let is_one = |number: f64| number.is_finite() && number > 0.0;
+        self.number(fields, key, is_one, ("a number above 0", "write a number above 0"))
     }
 
     /// A share from 0 to 1.
@@ -285,22 +291,9 @@ impl Reader {
         key: &'static str,
         example: &str,
     ) -> Option<f64> {
-        let path = fields.path_of(key);
-        let node = fields.get(key)?;
-        let number = match node.value {
-            Value::Integer(value) => value as f64,
-            Value::Float(value) => value,
-            _ => f64::NAN,
-        };
-        if (0.0..=1.0).contains(&number) {
-            return Some(number);
-        }
-        self.fail(
-            node.span,
-            format!("`{path}` is not a share from 0 to 1"),
-            format!("write {key} = {example}"),
-        );
-        None
+        let is_one = |number: f64| (0.0..=1.0).contains(&number);
+        let help = format!("write {key} = {example}");
+        self.number(fields, key, is_one, ("a share from 0 to 1", help.as_str()))
     }
 
     /// The same in thousandths.

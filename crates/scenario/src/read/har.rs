@@ -1,16 +1,53 @@
-//! Reads what `player` says of the page around it.
+//! What `player` says of the page around it.
 
 use std::time::Duration;
 
+use serde_json::json;
 use url::Url;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Entry, Node, Value};
+use crate::keys::{By, time_schema};
 use crate::recorded_page::{OriginRule, RecordedPage};
 use crate::units;
 
+/// `har`, with which the other keys are read.
+pub(crate) const HAR: By<RecordedPage> = By {
+    read: |reader, fields, _| recorded_page(reader, fields),
+    write: |page| Some(page.har.as_str().into()),
+    schema: |_| json!({ "type": "string", "minLength": 1 }),
+};
+
+/// `warm`.
+pub(crate) const WARM: By<RecordedPage> = By {
+    read: |_, _, _| None,
+    write: |page| {
+        let is_warm = page.warm_milli > 0 || !page.warm_age.is_zero();
+        is_warm.then(|| (f64::from(page.warm_milli) / 1e3).into())
+    },
+    schema: |_| json!({ "type": "number", "minimum": 0, "maximum": 1 }),
+};
+
+/// `warm_age`.
+pub(crate) const WARM_AGE: By<RecordedPage> = By {
+    read: |_, _, _| None,
+    write: |page| (!page.warm_age.is_zero()).then(|| units::write_duration(page.warm_age).into()),
+    schema: time_schema,
+};
+
+/// `origins`.
+pub(crate) const ORIGINS: By<RecordedPage> = By {
+    read: |_, _, _| None,
+    write: |page| {
+        let rules = page.origins.iter();
+        let rules = rules.map(|rule| (rule.recorded.as_str(), rule.requested.as_str()));
+        (!page.origins.is_empty()).then(|| rules.collect())
+    },
+    schema: |_| json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+};
+
 /// The recorded page; `None` without `har`.
-pub(super) fn recorded_page(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<RecordedPage> {
+fn recorded_page(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<RecordedPage> {
     let path = fields.path_of("har");
     let har = fields.get("har").and_then(|node| {
         let text = reader.text(node, &path, "text such as \"watch.har\"")?;

@@ -1,12 +1,14 @@
-//! Reads what `player` says of HTTP: versions, further headers, and the page that the player is
-//! embedded in.
+//! What `player` says of HTTP: versions, further headers, and the page that the player is embedded
+//! in.
 
+use serde_json::{Value as Json, json};
 use url::Url;
 
 use super::fields::{Fields, Reader};
-use super::tree::{Entry, Node, Value};
+use super::tree::{Entry, Value};
 use crate::http::{HttpMix, HttpVersionPolicy};
-use crate::keys::Named as _;
+use crate::keys::{By, Named as _};
+use crate::player::PlayerConfig;
 use crate::secret::{HIDDEN, TokenSource};
 use crate::suggestion::nearest;
 
@@ -31,7 +33,29 @@ const OWN_HEADERS: [&str; 13] = [
 ];
 
 /// `http`: a version for all, or a table of weights.
-pub(super) fn versions(reader: &mut Reader, fields: &mut Fields<'_>) -> HttpMix {
+pub(crate) const VERSIONS: By<HttpMix> = By {
+    read: |reader, fields, _| Some(versions(reader, fields)),
+    write: |mix| match mix.only() {
+        Some(HttpVersionPolicy::Negotiated) => None,
+        Some(policy) => Some(policy.name().into()),
+        None => Some(mix.entries().map(|(policy, milli)| (policy.name(), weight(milli))).collect()),
+    },
+    schema: |_| {
+        let names = HttpVersionPolicy::names();
+        let weight = json!({ "type": "number", "minimum": 0, "maximum": WEIGHT_MAX });
+        let name = json!({ "enum": names });
+        json!({ "anyOf": [
+            { "type": "string", "enum": names },
+            { "type": "object", "propertyNames": name, "additionalProperties": weight },
+        ] })
+    },
+};
+
+fn weight(milli: u32) -> Json {
+    (f64::from(milli) / 1e3).into()
+}
+
+fn versions(reader: &mut Reader, fields: &mut Fields<'_>) -> HttpMix {
     let path = fields.path_of("http");
     let Some(node) = fields.get("http") else { return HttpMix::default() };
     let Value::Table(entries) = &node.value else {
@@ -48,13 +72,15 @@ pub(super) fn versions(reader: &mut Reader, fields: &mut Fields<'_>) -> HttpMix 
             reader.fail(entry.key_span, format!("unknown version `{shown}` in `{path}`"), help);
             continue;
         };
-        match number(&entry.node).filter(|weight| (0.0..=WEIGHT_MAX).contains(weight)) {
-            Some(weight) => weights.push((policy, (weight * 1e3).round() as u32)),
-            None => reader.fail(
+        let weight = entry.node.value.number();
+        if (0.0..=WEIGHT_MAX).contains(&weight) {
+            weights.push((policy, (weight * 1e3).round() as u32));
+        } else {
+            reader.fail(
                 entry.node.span,
                 format!("`{path}.\"{}\"` is not a weight from 0 to 1000000", entry.key),
                 "write http = { \"3\" = 41, \"2\" = 51, \"1.1\" = 8 }",
-            ),
+            );
         }
     }
     if weights.iter().all(|(_, weight_milli)| *weight_milli == 0) && reader.is_clean() {
@@ -64,16 +90,16 @@ pub(super) fn versions(reader: &mut Reader, fields: &mut Fields<'_>) -> HttpMix 
     HttpMix::weighted(weights)
 }
 
-fn number(node: &Node) -> Option<f64> {
-    match node.value {
-        Value::Integer(value) => Some(value as f64),
-        Value::Float(value) => Some(value),
-        _ => None,
-    }
-}
+/// `headers`: further ones, with their values, of which secrets are not written.
+pub(crate) const HEADERS: By<Vec<(String, TokenSource)>> = By {
+    read: |reader, fields, _| Some(headers(reader, fields)),
+    write: |headers| {
+        Some(headers.iter().map(|(name, value)| (name.as_str(), value.to_string())).collect())
+    },
+    schema: |_| json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+};
 
-/// `headers`: further ones, with their values.
-pub(super) fn headers(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<(String, TokenSource)> {
+fn headers(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<(String, TokenSource)> {
     let path = fields.path_of("headers");
     let Some(node) = fields.get("headers") else { return Vec::new() };
     let Value::Table(entries) = &node.value else {
@@ -135,14 +161,16 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Tok
 }
 
 /// `page`: the URL of the page that the player is embedded in.
-pub(super) fn page(
-    reader: &mut Reader,
-    fields: &mut Fields<'_>,
-    headers: &[(String, TokenSource)],
-) -> Option<Url> {
+pub(crate) const PAGE: By<Url> = By {
+    read: page,
+    write: |page| Some(page.as_str().into()),
+    schema: |_| json!({ "type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?:[^#]+$" }),
+};
+
+fn page(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<Url> {
     const HELP: &str = "write page = \"https://www.example.com/watch\"";
-    let path = fields.path_of("page");
-    let node = fields.get("page")?;
+    let path = fields.path_of(key);
+    let node = fields.get(key)?;
     let text = reader.text(node, &path, "text such as \"https://www.example.com/watch\"")?;
     let page = match Url::parse(&text) {
         Ok(page) => page,
@@ -164,16 +192,20 @@ pub(super) fn page(
         reader.fail(node.span, format!("`{path}` {problem}"), HELP);
         return None;
     }
+    Some(page)
+}
+
+/// Headers that are sent for the page say nothing else.
+pub(crate) fn check_page(reader: &mut Reader, fields: &mut Fields<'_>, player: &PlayerConfig) {
     let names = ["origin", "referer"];
-    if let Some((name, _)) =
-        headers.iter().find(|(name, _)| names.contains(&&*name.to_ascii_lowercase()))
+    let mut headers = player.headers.iter().filter(|_| player.page.is_some());
+    if let Some((name, _)) = headers.find(|(name, _)| names.contains(&&*name.to_ascii_lowercase()))
     {
+        let path = fields.path_of("page");
         let message =
             format!("`{path}`: `{name}` is sent for this page, and headers has another one");
-        reader.fail(node.span, message, format!("remove headers.{name}, or page"));
-        return None;
+        reader.fail(fields.span_of("page"), message, format!("remove headers.{name}, or page"));
     }
-    Some(page)
 }
 
 /// A field value without anything that a proxy could read in another way (RFC 9110 section 5.5).

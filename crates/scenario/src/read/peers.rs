@@ -1,19 +1,22 @@
-//! Reads `p2p` of a player: how viewers get segments from each other.
+//! `p2p` of a player: how viewers get segments from each other.
 
-use super::fields::{Fields, Reader};
-use crate::keys;
+use crate::keys::{self, By, Keyed as _, Table};
 use crate::peers::PeerConfig;
 
 const EXAMPLE: &str =
     "a table such as { preset = \"home\", tracker = \"wss://HOST/tracker/socket\" }";
 
-/// The peers of a player; `None` if its table has none.
-pub(super) fn peers(reader: &mut Reader, player: &mut Fields<'_>) -> Option<PeerConfig> {
-    let path = player.path_of("p2p");
-    let mut fields = reader.table(player.get("p2p")?, &path, EXAMPLE)?;
-    let preset = reader.named(&mut fields, "preset").unwrap_or_default();
-    Some(keys::read(reader, &mut fields, PeerConfig::preset(preset)))
-}
+/// The table, in which the preset is read before the other keys.
+pub(crate) const PEERS: By<PeerConfig> = By {
+    read: |reader, player, key| {
+        let path = player.path_of(key);
+        let mut fields = reader.table(player.get(key)?, &path, EXAMPLE)?;
+        let preset = reader.named(&mut fields, "preset").unwrap_or_default();
+        Some(keys::read(reader, &mut fields, PeerConfig::preset(preset)))
+    },
+    write: |peers| Some(peers.write_keys().into_iter().collect()),
+    schema: |generator| generator.subschema_for::<Table<PeerConfig>>().to_value(),
+};
 
 #[cfg(test)]
 mod tests {

@@ -3,9 +3,10 @@
 
 use throng_observation::{Codec, Layer, MediaKind};
 
+use super::chat;
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
-use super::{chat, player};
+use crate::keys;
 use crate::role::{
     CARD_SIZES, LayerRequest, MEDIA_ENDINGS, MediaCodec, MediaFile, PublishConfig, Role,
     SubscribePolicy,
@@ -17,6 +18,7 @@ use crate::units;
 const PUBLISH: &str = "\"none\", or a table such as { video = \"240p\", audio = true }";
 const SUBSCRIBE: &str = "\"all\", \"none\", \"last_speakers(10)\", or a table such as { video = \
                          \"last_speakers(10)\", audio = \"all\" }";
+const PLAYER: &str = "a table such as { buffer = \"30s\", position = \"random\" }";
 /// Most steps of a script.
 const STEPS_MAX: usize = 1_000;
 const LAYERS: &str =
@@ -52,7 +54,7 @@ pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role>
     let weight = reader.integer(fields, "speaking_weight", 0, 1_000);
     role.speaking_weight = weight.unwrap_or(role.speaking_weight);
     role.script = script(reader, fields);
-    role.player = player::player(reader, fields).unwrap_or_default();
+    role.player = keys::optional(reader, fields, "player", PLAYER).unwrap_or_default();
     role.chat = chat::chat(reader, fields).unwrap_or_default();
     (!is_default).then_some(role)
 }

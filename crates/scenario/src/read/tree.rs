@@ -39,6 +39,17 @@ pub(crate) enum Value {
     Other,
 }
 
+impl Value {
+    /// The number that it is; NaN if it is none.
+    pub(crate) fn number(&self) -> f64 {
+        match self {
+            Self::Integer(value) => *value as f64,
+            Self::Float(value) => *value,
+            _ => f64::NAN,
+        }
+    }
+}
+
 /// A key and its value.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {

@@ -15,6 +15,8 @@ use crate::playback::{
 use crate::recorded_page::RecordedPage;
 use crate::secret::TokenSource;
 
+mod keys;
+
 /// The settings of a player.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlayerConfig {

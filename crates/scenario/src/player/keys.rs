@@ -1,0 +1,233 @@
+//! The keys of `player` of a cohort.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::PlayerConfig;
+use crate::keys::Usual::{LeftOut, Said};
+use crate::keys::{By, Flag, Keyed, Maybe, SEED_MAX, Whole, Word, keys, time, time_schema};
+use crate::playback::{AtEnd, PlaybackPosition, UserHabits};
+use crate::read::{Fields, Reader, har, http, peers};
+use crate::units;
+
+/// Shortest buffer: below it a player could not hide the gap between two requests.
+const BUFFER_MIN: Duration = Duration::from_millis(500);
+/// Longest buffer.
+const BUFFER_MAX: Duration = Duration::from_secs(3_600);
+/// Shortest mean time between actions of the user.
+const EVERY_MIN: Duration = Duration::from_secs(1);
+
+impl Keyed for PlayerConfig {
+    const NAME: &'static str = "PlayerFile";
+    const MEANING: &'static str = "How viewers of recordings play; on RTSP only `position`, \
+        `seek_every`, `pause_every`, `pause_for`, `scale`, `repeat` and `seed`.";
+
+    keys! {
+        "format": format = Word, LeftOut,
+            "`file`, `hls` or `dash`, where the end of the URL's path does not tell";
+        "http": http = http::VERSIONS, Said("`\"negotiated\"`"),
+            "a [version of HTTP](http-client.md#versions) for all viewers, or a table of weights";
+        "headers": headers = http::HEADERS, Said("none"),
+            "further headers of requests to the target's host, such as `{ X-Session = \
+             \"env:SESSION\" }`; a value may be `env:NAME` or `file:PATH`";
+        "page": page = Maybe(http::PAGE), Said("a page of the media's origin"),
+            "the URL of the page that the player is embedded in, of `http` or `https`: `Origin`, \
+             `Referer`, preflights";
+        "har": recorded_page = Maybe(har::HAR), Said("no page"),
+            "the page around the player: a HAR file, with its path from the folder of the scenario \
+             file";
+        "warm": recorded_page = Maybe(har::WARM), Said("`0`"),
+            "share of viewers whose cache is warm, from 0 to 1";
+        "warm_age": recorded_page = Maybe(har::WARM_AGE), Said("`\"0s\"`"),
+            "how long before their visit warm caches were filled";
+        "origins": recorded_page = Maybe(har::ORIGINS), Said("the page's origin is the target's"),
+            "where requests of recorded origins go: `{ \"https://static.example\" = \
+             \"http://127.0.0.1:8080\" }`";
+        "credentials": credentials = Word, LeftOut,
+            "with which requests cookies are sent, and of which responses they are kept: \
+             `same-origin`, `include` or `omit`";
+        "buffer": buffer = time("30s"), LeftOut, "media kept ahead of the playback position";
+        "start": start = time("1s"), LeftOut,
+            "media that must be there before playback begins, and to go on after a stall or a seek";
+        "position": position = POSITION, Said("the beginning"),
+            "where playback begins: a time, or `random`";
+        "seek_every": habits = SEEK_EVERY, Said("no seeks"),
+            "mean time between seeks to random positions (a Poisson process)";
+        "pause_every": habits = PAUSE_EVERY, Said("no pauses"), "mean time between pauses";
+        "pause_for": habits = PAUSE_FOR, Said("`\"10s\"`"), "length of a pause";
+        "scale": scale_milli = SCALE, LeftOut,
+            "the speed that is asked of an RTSP server, such as 2, 0.5 or -1 (backwards)";
+        "patience": patience = Maybe(time("30s")), Said("for ever"),
+            "a user who waits longer for playback to begin or go on gives up: a failure, \
+             `no_media`";
+        "repeat": at_end = REPEAT, LeftOut,
+            "plays again from the beginning at the end, so that the load stays; else the viewer \
+             leaves";
+        "rendition": rendition = Word, LeftOut,
+            "of HLS and DASH: `lowest`, `highest`, or the best that the download rate allows";
+        "latency": live.latency = Maybe(time("20s")),
+            Said("what the server asks for, else 3 target durations"),
+            "distance behind the end of the stream at which playback begins";
+        "latency_max": live.latency_max = Maybe(time("60s")), Said("none"),
+            "a player that is further behind jumps forward (hls.js `liveMaxLatencyDuration`)";
+        "low_latency": live.low_latency = Flag, LeftOut,
+            "segments in parts and blocking playlist requests, where the server offers them";
+        "preload_hints": live.preload_hints = Flag, LeftOut,
+            "requests the next part before it exists (`EXT-X-PRELOAD-HINT`), as Safari does; \
+             hls.js does not";
+        "catch_up": live.catch_up_milli = CATCH_UP, LeftOut,
+            "fastest playback of a low-latency stream that is behind, from 1 to 2 (hls.js \
+             `maxLiveSyncPlaybackRate`)";
+        "p2p": peers = Maybe(peers::PEERS), Said("none"),
+            "[peer-to-peer delivery](peers.md) between viewers of HLS";
+        "seed": seed = Whole(0, SEED_MAX), LeftOut,
+            "of all that is random; each viewer draws its own";
+    }
+
+    fn usual() -> Self {
+        Self::default()
+    }
+
+    fn check(&self, reader: &mut Reader, fields: &mut Fields<'_>) {
+        http::check_page(reader, fields, self);
+        check_times(reader, fields, self);
+        check_live(reader, fields, self);
+    }
+}
+
+const POSITION: By<PlaybackPosition> = By {
+    read: position,
+    write: |position| {
+        Some(match position {
+            PlaybackPosition::Random => "random".into(),
+            PlaybackPosition::At(time) => units::write_duration(*time).into(),
+        })
+    },
+    schema: |generator| json!({ "anyOf": [{ "const": "random" }, time_schema(generator)] }),
+};
+
+/// With this key the others of the user's habits are read.
+const SEEK_EVERY: By<UserHabits> = By {
+    read: |reader, fields, _| {
+        let mut time = |key: &'static str, example: &str| {
+            reader.quantity(fields, key, example, units::duration)
+        };
+        Some(UserHabits {
+            seek_every: time("seek_every", "60s"),
+            pause_every: time("pause_every", "120s"),
+            pause_for: time("pause_for", "10s").unwrap_or(PlayerConfig::default().habits.pause_for),
+        })
+    },
+    write: |habits| Some(units::write_duration(habits.seek_every?).into()),
+    schema: time_schema,
+};
+
+const PAUSE_EVERY: By<UserHabits> = By {
+    read: |_, _, _| None,
+    write: |habits| Some(units::write_duration(habits.pause_every?).into()),
+    schema: time_schema,
+};
+
+const PAUSE_FOR: By<UserHabits> = By {
+    read: |_, _, _| None,
+    write: |habits| habits.pause_every.map(|_| units::write_duration(habits.pause_for).into()),
+    schema: time_schema,
+};
+
+/// The speed asked of the server, in thousandths of the normal one.
+const SCALE: By<i32> = By {
+    read: |reader, fields, key| {
+        let is_one = |number: f64| (0.001..=1_000.0).contains(&number.abs());
+        let words = ("a speed such as 2, 0.5 or -1", "write scale = 2.0");
+        reader.number(fields, key, is_one, words).map(|number| (number * 1e3).round() as i32)
+    },
+    write: |milli| Some((f64::from(*milli) / 1e3).into()),
+    schema: |_| json!({ "type": "number", "minimum": -1_000, "maximum": 1_000 }),
+};
+
+/// The fastest playback, in thousandths of the normal speed.
+const CATCH_UP: By<u32> = By {
+    read: |reader, fields, key| {
+        let is_one = |number: f64| (1.0..=2.0).contains(&number);
+        let words = ("a speed from 1 to 2", "write catch_up = 1.5");
+        reader.number(fields, key, is_one, words).map(|number| (number * 1e3).round() as u32)
+    },
+    write: |milli| Some((f64::from(*milli) / 1e3).into()),
+    schema: |_| json!({ "type": "number", "minimum": 1, "maximum": 2 }),
+};
+
+const REPEAT: By<AtEnd> = By {
+    read: |reader, fields, key| {
+        Some(if reader.boolean(fields, key)? { AtEnd::Repeat } else { AtEnd::Leave })
+    },
+    write: |at_end| Some((*at_end == AtEnd::Repeat).into()),
+    schema: |_| json!({ "type": "boolean" }),
+};
+
+fn position(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    key: &'static str,
+) -> Option<PlaybackPosition> {
+    let path = fields.path_of(key);
+    let node = fields.get(key)?;
+    let text = reader.text(node, &path, "\"random\", or a time such as \"90s\"")?;
+    if text == "random" {
+        return Some(PlaybackPosition::Random);
+    }
+    match units::duration(&text) {
+        Ok(time) => Some(PlaybackPosition::At(time)),
+        Err(error) => {
+            let help = "write position = \"random\", or a time such as \"90s\"";
+            reader.fail(node.span, format!("`{path}`: {error}"), help);
+            None
+        }
+    }
+}
+
+/// Times of recordings, against each other.
+fn check_times(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
+    if !(BUFFER_MIN..=BUFFER_MAX).contains(&config.buffer) {
+        let message = format!("`{}` must be from 0.5 s to 1 h", fields.path_of("buffer"));
+        reader.fail(fields.span_of("buffer"), message, "write buffer = \"30s\"");
+    }
+    if config.start > config.buffer {
+        let message = format!(
+            "`{}` is longer than the buffer: playback would never begin",
+            fields.path_of("start")
+        );
+        let span = fields.span_of("start").or(fields.span_of("buffer"));
+        reader.fail(span, message, "write a shorter start, or a longer buffer");
+    }
+    for (key, every) in
+        [("seek_every", config.habits.seek_every), ("pause_every", config.habits.pause_every)]
+    {
+        if every.is_some_and(|every| every < EVERY_MIN) {
+            let message = format!("`{}` is less than 1 s", fields.path_of(key));
+            reader.fail(fields.span_of(key), message, format!("write {key} = \"60s\""));
+        }
+    }
+    if config.habits.pause_every.is_none()
+        && let Some(span) = fields.span_of("pause_for")
+    {
+        let message =
+            format!("`{}` has no effect without pause_every", fields.path_of("pause_for"));
+        reader.fail(span, message, "add pause_every = \"120s\", or remove it");
+    }
+}
+
+/// How live streams are followed.
+fn check_live(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {
+    let Some(latency) = config.live.latency else { return };
+    if config.live.latency_max.is_some_and(|latency_max| latency_max <= latency) {
+        let message = format!("`{}` is not longer than latency", fields.path_of("latency_max"));
+        let help = "write a longer latency_max, or a shorter latency";
+        reader.fail(fields.span_of("latency_max"), message, help);
+    }
+    if latency.is_zero() {
+        let message =
+            format!("`{}` is 0: what is not there yet cannot be played", fields.path_of("latency"));
+        reader.fail(fields.span_of("latency"), message, "write latency = \"20s\", or remove it");
+    }
+}
