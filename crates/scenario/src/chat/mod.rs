@@ -9,6 +9,7 @@ pub use throng_observation::VcardPolicy;
 use crate::keys::Named;
 use crate::target::Endpoint;
 
+mod keys;
 mod template;
 
 pub use template::{

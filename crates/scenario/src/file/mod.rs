@@ -3,18 +3,18 @@
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
-mod chat;
 mod conference;
 mod streams;
+pub(crate) mod template;
 mod watch;
 mod written;
 
-use chat::ChatFile;
 use conference::{ReconnectFile, ScriptStepFile};
 use streams::StreamsFile;
 use watch::WatchFile;
 
 use crate::canary::Canary;
+use crate::chat::ChatConfig;
 use crate::conversation::Conversation;
 use crate::keys::{NameOf, SEED_MAX, Table};
 use crate::player::PlayerConfig;
@@ -195,7 +195,7 @@ struct CohortFile {
     player: Option<Table<PlayerConfig>>,
     /// What they do in a chat.
     #[serde(skip_serializing_if = "Option::is_none")]
-    chat: Option<ChatFile>,
+    chat: Option<Table<ChatConfig>>,
     /// Timed actions of the whole cohort.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<ScriptStepFile>")]

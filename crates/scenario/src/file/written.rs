@@ -4,7 +4,7 @@ use super::{
     ArrivalFile, AudioFile, BurstFile, BurstsFile, CohortFile, Duration, EveryFile, File, Layer,
     LayerStep, LayersFile, Nothing, OneOrMany, PoissonArrivalFile, PoissonFile, PublishFile,
     PublishTable, RampFile, Rate, StayFile, StayTable, SubscribeFile, SubscribeTable, TargetFile,
-    Whom, chat, conference, streams, watch,
+    Whom, conference, streams, watch,
 };
 use crate::arrival::{ArrivalKind, Every, Ramp};
 use crate::chat::ChatConfig;
@@ -131,7 +131,9 @@ fn cohort(cohort: &Cohort) -> CohortFile {
         player: role
             .filter(|role| role.player != PlayerConfig::default())
             .map(|role| Table::of(&role.player)),
-        chat: role.and_then(|role| chat::chat(&role.chat)),
+        chat: role
+            .filter(|role| role.chat != ChatConfig::default())
+            .map(|role| Table::of(&role.chat)),
         reconnect: reconnect.map(conference::reconnect),
     }
 }

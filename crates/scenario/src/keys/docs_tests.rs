@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::canary::Canary;
+use crate::chat::ChatConfig;
 use crate::conversation::Conversation;
 use crate::objective::{CATALOGUE, MetricEntry, Population, Unit};
 use crate::peers::PeerConfig;
@@ -84,6 +85,7 @@ fn the_tables_of_the_docs_equal_the_declarations() {
     };
     for (name, tables) in [
         ("scenario.md", &of_scenario[..]),
+        ("chat.md", &[("| Key of `chat` in `[crowd]` |", rows::<ChatConfig>())][..]),
         ("peers.md", &[("| Key of `p2p` |", rows::<PeerConfig>())][..]),
         ("http-client.md", &of_player(|key| OF_REQUESTS.contains(&key))[..]),
         ("hls.md", &of_player(|key| OF_LIVE.contains(&key))[..]),

@@ -20,7 +20,7 @@ pub(crate) mod har;
 pub(crate) mod http;
 use fields::Form;
 mod canary;
-mod chat;
+pub(crate) mod chat;
 mod conference;
 mod crowd;
 mod destination;

@@ -3,7 +3,6 @@
 
 use throng_observation::{Codec, Layer, MediaKind};
 
-use super::chat;
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
 use crate::keys;
@@ -19,6 +18,7 @@ const PUBLISH: &str = "\"none\", or a table such as { video = \"240p\", audio = 
 const SUBSCRIBE: &str = "\"all\", \"none\", \"last_speakers(10)\", or a table such as { video = \
                          \"last_speakers(10)\", audio = \"all\" }";
 const PLAYER: &str = "a table such as { buffer = \"30s\", position = \"random\" }";
+const CHAT: &str = "a table such as { every = \"2m\", vcards = \"authors\" }";
 /// Most steps of a script.
 const STEPS_MAX: usize = 1_000;
 const LAYERS: &str =
@@ -55,7 +55,7 @@ pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role>
     role.speaking_weight = weight.unwrap_or(role.speaking_weight);
     role.script = script(reader, fields);
     role.player = keys::optional(reader, fields, "player", PLAYER).unwrap_or_default();
-    role.chat = chat::chat(reader, fields).unwrap_or_default();
+    role.chat = keys::optional(reader, fields, "chat", CHAT).unwrap_or_default();
     (!is_default).then_some(role)
 }
 

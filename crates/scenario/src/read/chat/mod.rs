@@ -1,155 +1,12 @@
-//! Reads `chat` of a `[crowd]`: what participants of a chat do.
+//! Checks `chat` of a `[crowd]` against the target.
 
-use std::time::Duration;
-
-mod template;
+pub(crate) mod template;
 
 use super::fields::{Fields, Reader};
-use super::tree::{Entry, Node, Span, Value};
-use crate::chat::{ChatConfig, ChatMoment, ChatRenames, ChatTemplate, VcardPolicy};
+use super::tree::{Entry, Span, Value};
+use crate::chat::ChatTemplate;
 use crate::scenario::Scenario;
 use crate::target::{Carriage, Endpoint, Part, Protocol};
-use crate::units;
-
-const EXAMPLE: &str = "a table such as { every = \"2m\", vcards = \"authors\" }";
-const MOMENTS: &str = "a list such as [{ at = \"10m\", share = 0.2, within = \"10s\" }]";
-
-/// Most moments of a cohort.
-const MOMENTS_MAX: usize = 1_000;
-/// More messages than a browser would show.
-const HISTORY_MAX: u64 = 1_000;
-/// Shortest mean time between messages of one participant.
-const EVERY_MIN: Duration = Duration::from_millis(100);
-/// Within this time of their join nicknames change, unless the file says it.
-const RENAMED_WITHIN: Duration = Duration::from_secs(60);
-/// How long reactions take, unless the file says it.
-const WITHIN: Duration = Duration::from_secs(10);
-
-/// The chat of a cohort; `None` if its table has none.
-pub(super) fn chat(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<ChatConfig> {
-    let path = cohort.path_of("chat");
-    let node = cohort.get("chat")?;
-    let mut fields = reader.table(node, &path, EXAMPLE)?;
-    let default = ChatConfig::default();
-    let vcards = reader.named::<VcardPolicy>(&mut fields, "vcards");
-    let every = reader.quantity(&mut fields, "every", "2m", units::duration);
-    if every.is_some_and(|every| every < EVERY_MIN) {
-        let message = format!("`{}` is less than 100 ms", fields.path_of("every"));
-        reader.fail(fields.span_of("every"), message, "write for example every = \"2m\"");
-    }
-    let moments_path = fields.path_of("moments");
-    let moments =
-        fields.get("moments").map(|node| moments(reader, node, &moments_path)).unwrap_or_default();
-    let config = ChatConfig {
-        beside: beside(reader, &mut fields),
-        is_wanted: true,
-        vcards: vcards.unwrap_or_default(),
-        history: reader.integer(&mut fields, "history", 0, HISTORY_MAX).unwrap_or(default.history),
-        chat_states: reader.boolean(&mut fields, "chat_states").unwrap_or(default.chat_states),
-        every,
-        moments,
-        origin: origin(reader, &mut fields),
-        renames: renames(reader, &mut fields),
-        stream_management: reader
-            .boolean(&mut fields, "stream_management")
-            .unwrap_or(default.stream_management),
-        template: template::template(reader, &mut fields),
-        seed: reader.integer(&mut fields, "seed", 0, crate::keys::SEED_MAX).unwrap_or(default.seed),
-    };
-    reader.finish(&fields);
-    Some(config)
-}
-
-/// The chat beside a video.
-fn beside(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Box<Endpoint>> {
-    const URL: &str = "\"xmpp+wss://HOST/PATH?room=ROOM@SERVICE\"";
-    let path = fields.path_of("url");
-    let node = fields.get("url")?;
-    let text = reader.text(node, &path, URL)?;
-    match Endpoint::parse(&text) {
-        Ok(endpoint) if endpoint.protocol().part() == Part::Chat => {
-            return Some(Box::new(endpoint));
-        }
-        Ok(endpoint) => {
-            let message = format!("`{path}` is {}, not a chat", endpoint.protocol().name());
-            reader.fail(node.span, message, format!("write url = {URL}"));
-        }
-        Err(error) => {
-            reader.fail(node.span, format!("`{path}`: {error}"), format!("write url = {URL}"));
-        }
-    }
-    None
-}
-
-/// Who chooses a nickname, and when.
-fn renames(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ChatRenames> {
-    let share = reader.quantity(fields, "nick_change", "30%", units::percent);
-    let within = reader.quantity(fields, "nick_change_within", "1m", units::duration);
-    let (share_at, within_at) =
-        (fields.span_of("nick_change"), fields.span_of("nick_change_within"));
-    if share_at.is_none() && within_at.is_some() {
-        let message = format!(
-            "`{}` has no effect: nobody changes a nickname",
-            fields.path_of("nick_change_within")
-        );
-        reader.fail(within_at, message, "remove it, or write nick_change = \"30%\"");
-    }
-    let share = share?;
-    if share > 1.0 {
-        let message = format!("`{}` is more than 100 %", fields.path_of("nick_change"));
-        reader.fail(share_at, message, "write for example nick_change = \"30%\"");
-        return None;
-    }
-    let share_milli = (share * 1e3).round() as u32;
-    Some(ChatRenames { share_milli, within: within.unwrap_or(RENAMED_WITHIN) })
-}
-
-fn origin(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<String> {
-    let path = fields.path_of("origin");
-    let node = fields.get("origin")?;
-    let text = reader.text(node, &path, "an origin such as \"https://www.example.com\"")?;
-    let url = url::Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    match url.map(|url| url.origin().ascii_serialization()) {
-        Some(origin) if origin == text.trim_end_matches('/') => Some(origin),
-        _ => {
-            let message = format!("`{path}` is not an origin");
-            reader.fail(node.span, message, "write origin = \"https://www.example.com\"");
-            None
-        }
-    }
-}
-
-fn moments(reader: &mut Reader, node: &Node, path: &str) -> Vec<ChatMoment> {
-    let Value::List(items) = &node.value else {
-        reader.fail(node.span, format!("`{path}` is not a list"), format!("write {MOMENTS}"));
-        return Vec::new();
-    };
-    if items.len() > MOMENTS_MAX {
-        reader.fail(
-            node.span,
-            format!("`{path}` has more than {MOMENTS_MAX} moments"),
-            "write fewer",
-        );
-        return Vec::new();
-    }
-    let moment = |(index, item): (usize, &Node)| moment(reader, item, &format!("{path}.{index}"));
-    items.iter().enumerate().filter_map(moment).collect()
-}
-
-fn moment(reader: &mut Reader, node: &Node, path: &str) -> Option<ChatMoment> {
-    let mut fields = reader.table(node, path, MOMENTS)?;
-    if fields.get("at").is_none() {
-        reader.fail(node.span, format!("`{path}.at` is missing"), "write for example at = \"10m\"");
-    }
-    let at = reader.quantity(&mut fields, "at", "10m", units::duration);
-    let within = reader.quantity(&mut fields, "within", "10s", units::duration).unwrap_or(WITHIN);
-    let share = match fields.get("share") {
-        Some(_) => reader.share_milli(&mut fields, "share", "0.2"),
-        None => Some(1_000),
-    };
-    reader.finish(&fields);
-    Some(ChatMoment { at: at?, share_milli: share?, within })
-}
 
 /// What to do with a chat on a target that has none.
 const OTHER_TARGET: &str = "remove chat, or write url = \"xmpp+wss://HOST/PATH?room=ROOM\", \
@@ -305,7 +162,10 @@ fn check_transport(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::chat::{ChatMoment, ChatRenames, VcardPolicy};
     use crate::read::read_cohort;
     use crate::target::Place;
 
@@ -325,13 +185,13 @@ mod tests {
                 .as_str(),
         );
         let role = scenario.unwrap().crowd[0].role.clone().unwrap();
-        let second =
-            ChatMoment { at: Duration::from_secs(660), share_milli: 1_000, within: WITHIN };
+        let within = Duration::from_secs(10);
+        let second = ChatMoment { at: Duration::from_secs(660), share_milli: 1_000, within };
         assert_eq!(
             (role.chat.vcards, role.chat.every),
             (VcardPolicy::All, Some(Duration::from_secs(120)))
         );
-        let renames = ChatRenames { share_milli: 300, within: RENAMED_WITHIN };
+        let renames = ChatRenames { share_milli: 300, within: Duration::from_secs(60) };
         assert_eq!((role.chat.renames, role.chat.stream_management), (Some(renames), false));
         assert_eq!((role.chat.moments[0].share_milli, role.chat.moments[1]), (250, second));
     }

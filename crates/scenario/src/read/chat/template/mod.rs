@@ -27,7 +27,7 @@ const SENT: [ChatVariable; 4] =
     [ChatVariable::Nick, ChatVariable::Number, ChatVariable::Room, ChatVariable::Token];
 
 /// The template of a chat; `None` if its table has none, or one that is not complete.
-pub(super) fn template(reader: &mut Reader, chat: &mut Fields<'_>) -> Option<ChatTemplate> {
+pub(crate) fn template(reader: &mut Reader, chat: &mut Fields<'_>) -> Option<ChatTemplate> {
     let path = chat.path_of("template");
     let node = chat.get("template")?;
     let mut fields = reader.table(node, &path, EXAMPLE)?;

@@ -18,7 +18,7 @@ use crate::file::written::duration;
 /// other braces are text. `*` in a text that is expected stands for any characters.
 #[derive(Serialize, JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(super) struct TemplateFile {
+pub(crate) struct TemplateFile {
     /// `{room}`; default `throng`.
     #[schemars(default)]
     room: String,
@@ -42,11 +42,11 @@ pub(super) struct TemplateFile {
     nick_taken: Option<String>,
     /// In a line that says that the participant is not let in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(default, with = "super::super::OneOrMany<String>")]
+    #[schemars(default, with = "super::OneOrMany<String>")]
     refused: Vec<String>,
     /// In a line that says that it was put out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(default, with = "super::super::OneOrMany<String>")]
+    #[schemars(default, with = "super::OneOrMany<String>")]
     kicked: Vec<String>,
     /// The message of who leaves.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,7 +128,7 @@ fn written(text: &ChatText) -> String {
 }
 
 /// The template as in a file.
-pub(super) fn template(template: &ChatTemplate) -> TemplateFile {
+pub(crate) fn template(template: &ChatTemplate) -> TemplateFile {
     let step = |step: &JoinStep| match (&step.expect, &step.path) {
         (None, None) => StepFile::Text(written(&step.send)),
         (expect, path) => StepFile::Answered(AnsweredFile {

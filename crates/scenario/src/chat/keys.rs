@@ -1,0 +1,223 @@
+//! The keys of `chat` of a cohort.
+
+use std::time::Duration;
+
+use serde_json::{Value as Json, json};
+
+use super::{ChatConfig, ChatMoment, ChatRenames, ChatTemplate};
+use crate::file::template::{self as template_file, TemplateFile};
+use crate::keys::Usual::{LeftOut, Required, Said, Stored};
+use crate::keys::{
+    By, Flag, Keyed, Maybe, SEED_MAX, ShareMilli, Table, Whole, Word, keys, time, time_schema,
+};
+use crate::read::chat::template;
+use crate::read::{Fields, Node, Reader, Value};
+use crate::target::{Endpoint, Part};
+use crate::units;
+
+const LIST: &str = "a list such as [{ at = \"10m\", share = 0.2, within = \"10s\" }]";
+
+/// Most moments of a cohort.
+const MOMENTS_MAX: usize = 1_000;
+/// More messages than a browser would show.
+const HISTORY_MAX: u64 = 1_000;
+/// Shortest mean time between messages of one participant.
+const EVERY_MIN: Duration = Duration::from_millis(100);
+/// Within this time of their join nicknames change, unless the file says it.
+const RENAMED_WITHIN: Duration = Duration::from_secs(60);
+
+impl Keyed for ChatConfig {
+    const NAME: &'static str = "ChatFile";
+    const MEANING: &'static str = "What participants of a chat do.";
+
+    keys! {
+        "url": beside = Maybe(BESIDE), Said("none"),
+            "the chat beside a video: its viewers are in it too";
+        "vcards": vcards = Word, LeftOut,
+            "whose vCards they fetch: `authors` of messages; `all`: of all occupants too, as \
+             ConverseJS with its list of participants (livechat up to 8.0); `none`";
+        "history": history = Whole(0, HISTORY_MAX), LeftOut,
+            "messages of the archive that are fetched";
+        "chat_states": chat_states = Flag, LeftOut,
+            "says that it types, which the room passes to everybody (ConverseJS before livechat \
+             6.1)";
+        "every": every = Maybe(time("2m")), Said("none"),
+            "mean time between the messages of one participant (Poisson); without it they only \
+             read";
+        "moments": moments = MOMENTS, Said("none"),
+            "`[{ at = \"10m\", share = 0.2, within = \"10s\" }]`: a fifth of the participants say \
+             something, most of them soon";
+        "origin": origin = Maybe(ORIGIN), Said("that of the server"), "`Origin` of the page";
+        "nick_change": renames = Maybe(NICK_CHANGE), Said("none"),
+            "`\"30%\"`: everybody comes as `Anonymous 123456`, and this share takes another \
+             nickname; each change is two presences to everybody";
+        "nick_change_within": renames = Maybe(NICK_CHANGE_WITHIN), Said("`\"1m\"`"),
+            "they take it within so long after they joined";
+        "stream_management": stream_management = Flag, LeftOut,
+            "uses XEP-0198 where the server offers it";
+        "template": template = Maybe(TEMPLATE), Said("none"),
+            "the words of a chat that is not XMPP, [see below](chat.md#other-chats-by-template)";
+        "seed": seed = Whole(0, SEED_MAX), LeftOut,
+            "of what is said when, by each participant, whatever the seed of the run is";
+    }
+
+    /// Who has the table wants the chat.
+    fn usual() -> Self {
+        Self { is_wanted: true, ..Self::default() }
+    }
+
+    fn check(&self, reader: &mut Reader, fields: &mut Fields<'_>) {
+        if self.every.is_some_and(|every| every < EVERY_MIN) {
+            let message = format!("`{}` is less than 100 ms", fields.path_of("every"));
+            reader.fail(fields.span_of("every"), message, "write for example every = \"2m\"");
+        }
+    }
+}
+
+impl Keyed for ChatMoment {
+    const NAME: &'static str = "ChatMomentFile";
+    const MEANING: &'static str = "A moment of the show.";
+
+    keys! {
+        "at": at = time("10m"), Required("write for example at = \"10m\""),
+            "when, since the start of the run";
+        "share": share_milli = ShareMilli("0.2"), Stored,
+            "the share of the participants that say something at it, each once, from 0 to 1";
+        "within": within = time("10s"), Stored, "within so long";
+    }
+
+    fn usual() -> Self {
+        Self { at: Duration::ZERO, share_milli: 1_000, within: Duration::from_secs(10) }
+    }
+}
+
+const BESIDE: By<Box<Endpoint>> = By {
+    read: beside,
+    write: |endpoint| Some(endpoint.display().into()),
+    schema: |_| {
+        let xmpp = "[Xx][Mm][Pp][Pp]";
+        let (chat, ws) = ("[Cc][Hh][Aa][Tt]", "[Ww][Ss][Ss]?");
+        let pattern = format!(r"^(({xmpp}|{chat})\+{ws}|{chat}\+[Hh][Tt][Tt][Pp][Ss]?)://");
+        json!({ "type": "string", "pattern": pattern })
+    },
+};
+
+const MOMENTS: By<Vec<ChatMoment>> = By {
+    read: |reader, fields, key| {
+        let path = fields.path_of(key);
+        fields.get(key).map(|node| moments(reader, node, &path))
+    },
+    write: |moments| {
+        let moment = |moment: &ChatMoment| moment.write_keys().into_iter().collect::<Json>();
+        Some(moments.iter().map(moment).collect())
+    },
+    schema: |generator| {
+        let moment = generator.subschema_for::<Table<ChatMoment>>().to_value();
+        json!({ "type": "array", "maxItems": MOMENTS_MAX, "items": moment })
+    },
+};
+
+const ORIGIN: By<String> = By {
+    read: origin,
+    write: |origin| Some(origin.as_str().into()),
+    schema: |_| json!({ "type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://" }),
+};
+
+/// With this key the other one is read.
+const NICK_CHANGE: By<ChatRenames> = By {
+    read: |reader, fields, _| renames(reader, fields),
+    write: |renames| Some(format!("{}%", f64::from(renames.share_milli) / 10.0).into()),
+    schema: |_| json!({ "type": "string", "pattern": r"^[0-9.]+\s*%$" }),
+};
+
+const NICK_CHANGE_WITHIN: By<ChatRenames> = By {
+    read: |_, _, _| None,
+    write: |renames| Some(units::write_duration(renames.within).into()),
+    schema: time_schema,
+};
+
+const TEMPLATE: By<ChatTemplate> = By {
+    read: |reader, fields, _| template::template(reader, fields),
+    write: |template| serde_json::to_value(template_file::template(template)).ok(),
+    schema: |generator| generator.subschema_for::<TemplateFile>().to_value(),
+};
+
+/// The chat beside a video.
+fn beside(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    key: &'static str,
+) -> Option<Box<Endpoint>> {
+    const URL: &str = "\"xmpp+wss://HOST/PATH?room=ROOM@SERVICE\"";
+    let path = fields.path_of(key);
+    let node = fields.get(key)?;
+    let text = reader.text(node, &path, URL)?;
+    match Endpoint::parse(&text) {
+        Ok(endpoint) if endpoint.protocol().part() == Part::Chat => {
+            return Some(Box::new(endpoint));
+        }
+        Ok(endpoint) => {
+            let message = format!("`{path}` is {}, not a chat", endpoint.protocol().name());
+            reader.fail(node.span, message, format!("write url = {URL}"));
+        }
+        Err(error) => {
+            reader.fail(node.span, format!("`{path}`: {error}"), format!("write url = {URL}"));
+        }
+    }
+    None
+}
+
+/// Who chooses a nickname, and when.
+fn renames(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ChatRenames> {
+    let share = reader.quantity(fields, "nick_change", "30%", units::percent);
+    let within = reader.quantity(fields, "nick_change_within", "1m", units::duration);
+    let (share_at, within_at) =
+        (fields.span_of("nick_change"), fields.span_of("nick_change_within"));
+    if share_at.is_none() && within_at.is_some() {
+        let message = format!(
+            "`{}` has no effect: nobody changes a nickname",
+            fields.path_of("nick_change_within")
+        );
+        reader.fail(within_at, message, "remove it, or write nick_change = \"30%\"");
+    }
+    let share = share?;
+    if share > 1.0 {
+        let message = format!("`{}` is more than 100 %", fields.path_of("nick_change"));
+        reader.fail(share_at, message, "write for example nick_change = \"30%\"");
+        return None;
+    }
+    let share_milli = (share * 1e3).round() as u32;
+    Some(ChatRenames { share_milli, within: within.unwrap_or(RENAMED_WITHIN) })
+}
+
+fn origin(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
+    let path = fields.path_of(key);
+    let node = fields.get(key)?;
+    let text = reader.text(node, &path, "an origin such as \"https://www.example.com\"")?;
+    let url = url::Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    match url.map(|url| url.origin().ascii_serialization()) {
+        Some(origin) if origin == text.trim_end_matches('/') => Some(origin),
+        _ => {
+            let message = format!("`{path}` is not an origin");
+            reader.fail(node.span, message, "write origin = \"https://www.example.com\"");
+            None
+        }
+    }
+}
+
+fn moments(reader: &mut Reader, node: &Node, path: &str) -> Vec<ChatMoment> {
+    let Value::List(items) = &node.value else {
+        reader.fail(node.span, format!("`{path}` is not a list"), format!("write {LIST}"));
+        return Vec::new();
+    };
+    if items.len() > MOMENTS_MAX {
+        let message = format!("`{path}` has more than {MOMENTS_MAX} moments");
+        reader.fail(node.span, message, "write fewer");
+        return Vec::new();
+    }
+    let moment = |(index, item): (usize, &Node)| {
+        let mut fields = reader.table(item, &format!("{path}.{index}"), LIST)?;
+        Some(crate::keys::read(reader, &mut fields, ChatMoment::usual()))
+    };
+    items.iter().enumerate().filter_map(moment).collect()
+}
