@@ -1,11 +1,10 @@
-//! What a cohort of a conference does at a time: `script` and `reconnect`.
+//! What a cohort of a conference does at a time: `script`.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Duration;
 use super::written::duration;
-use crate::churn::Reconnect;
 use crate::script::{Action, ScriptStep};
 
 /// A timed action of a cohort: exactly one of `mute` and `screen_share`.
@@ -27,16 +26,6 @@ pub(super) struct ScriptStepFile {
     screen_share: Option<String>,
 }
 
-/// The whole cohort leaves and joins again.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(super) struct ReconnectFile {
-    /// When they leave, from the start of the run.
-    at: Duration,
-    /// The time over which they join again; default: at once.
-    within: Option<Duration>,
-}
-
 pub(super) fn script_step(step: &ScriptStep) -> ScriptStepFile {
     let file = ScriptStepFile {
         at: Some(duration(step.at)),
@@ -47,8 +36,4 @@ pub(super) fn script_step(step: &ScriptStep) -> ScriptStepFile {
         Action::Mute(kind) => ScriptStepFile { mute: Some(kind.key().into()), ..file },
         Action::ScreenShare(size) => ScriptStepFile { screen_share: Some(size.clone()), ..file },
     }
-}
-
-pub(super) fn reconnect(reconnect: Reconnect) -> ReconnectFile {
-    ReconnectFile { at: duration(reconnect.at), within: Some(duration(reconnect.within)) }
 }

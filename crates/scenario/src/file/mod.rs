@@ -9,12 +9,13 @@ pub(crate) mod template;
 mod watch;
 mod written;
 
-use conference::{ReconnectFile, ScriptStepFile};
+use conference::ScriptStepFile;
 use streams::StreamsFile;
 use watch::WatchFile;
 
 use crate::canary::Canary;
 use crate::chat::ChatConfig;
+use crate::churn::Reconnect;
 use crate::conversation::Conversation;
 use crate::keys::{NameOf, SEED_MAX, Table};
 use crate::player::PlayerConfig;
@@ -202,7 +203,7 @@ struct CohortFile {
     script: Vec<ScriptStepFile>,
     /// The whole cohort leaves and joins again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    reconnect: Option<ReconnectFile>,
+    reconnect: Option<Table<Reconnect>>,
 }
 
 /// A layer, or a list of layers with times.

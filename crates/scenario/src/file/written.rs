@@ -134,7 +134,7 @@ fn cohort(cohort: &Cohort) -> CohortFile {
         chat: role
             .filter(|role| role.chat != ChatConfig::default())
             .map(|role| Table::of(&role.chat)),
-        reconnect: reconnect.map(conference::reconnect),
+        reconnect: reconnect.as_ref().map(Table::of),
     }
 }
 

@@ -9,8 +9,8 @@ use super::fields::{Fields, Form, Reader};
 use super::tree::{Node, Span, Value};
 use super::{destination, role, target};
 use crate::arrival::{ArrivalKind, Burst, Every, Jitter, Poisson, Ramp};
-use crate::churn::{Reconnect, Stay, StayTime};
-use crate::keys::SEED_MAX;
+use crate::churn::{Stay, StayTime};
+use crate::keys::{self, SEED_MAX};
 use crate::scenario::Cohort;
 use crate::units;
 
@@ -136,7 +136,8 @@ fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<
     let target = fields.get("url").and_then(|node| target::target_url(reader, node, &url_path));
     let streams = destination::streams(reader, fields);
     let role = role::role(reader, fields);
-    let reconnect = reconnect(reader, fields);
+    let expected = "a table such as { at = \"60s\", within = \"2s\" }";
+    let reconnect = keys::optional(reader, fields, "reconnect", expected);
     Some(Cohort {
         name,
         size: size?,
@@ -149,20 +150,6 @@ fn cohort(reader: &mut Reader, fields: &mut Fields<'_>, name: String) -> Option<
         role,
         reconnect,
     })
-}
-
-fn reconnect(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Reconnect> {
-    let path = cohort.path_of("reconnect");
-    let node = cohort.get("reconnect")?;
-    let mut fields =
-        reader.table(node, &path, "a table such as { at = \"60s\", within = \"2s\" }")?;
-    let at = reader.quantity(&mut fields, "at", "60s", units::duration);
-    let within = reader.quantity(&mut fields, "within", "2s", units::duration).unwrap_or_default();
-    if fields.get("at").is_none() {
-        reader.fail(node.span, format!("`{path}.at` is missing"), "write for example at = \"60s\"");
-    }
-    reader.finish(&fields);
-    Some(Reconnect { at: at?, within })
 }
 
 const ARRIVAL: &str = "a table such as { every = \"100ms\" }, { ramp = \"60s\" }, { burst = { \

@@ -365,6 +365,24 @@ fn a_wrong_value_of_a_chat_has_what_was_expected_and_what_to_write() {
 }
 
 #[test]
+fn a_wrong_value_of_a_reconnect_has_what_was_expected_and_what_to_write() {
+    let unit = "text with a unit such as";
+    let table = "a table such as { at = \"60s\", within = \"2s\" }";
+    for (keys, expect) in [
+        ("at = 5", format!("reconnect.at` is not {unit} \"60s\" | write {unit} \"60s\"")),
+        (
+            "within = 5, at = \"9s\"",
+            format!("reconnect.within` is not {unit} \"2s\" | write {unit} \"2s\""),
+        ),
+    ] {
+        says("reconnect = { ", keys, " }", &format!("crowd.{expect}"));
+    }
+    says("", "reconnect = 5", "", &format!("crowd.reconnect` is not {table} | write {table}"));
+    let missing = "crowd.reconnect.at` is missing | write for example at = \"60s\"";
+    says("", "reconnect = {}", "", missing);
+}
+
+#[test]
 fn what_is_no_table_or_lacks_a_key_says_so() {
     for (first, last, expect) in [
         ("run = 3\n", "", "1:7 `run` is not a table `[run]` | write a table `[run]`"),
