@@ -78,10 +78,10 @@ impl Coturn {
             }
         };
         let configuration = format!(
-            "listening-ip={ip}\nrelay-ip={ip}\nlistening-port={port}\nmin-port={}\nmax-port={}\\
-             nrealm=throng.test\nlt-cred-mech\nuser={USER}:{PASSWORD}\nallow-loopback-peers\\
-             nno-cli\n{tls}\nno-dtls\nno-stdout-log\nlog-file={path}/log\nsimple-log\\
-             npidfile={path}/pid\nuserdb={path}/users\nfingerprint\n",
+            "listening-ip={ip}\nrelay-ip={ip}\nlistening-port={port}\nmin-port={}\nmax-port={}\n\
+             realm=throng.test\nlt-cred-mech\nuser={USER}:{PASSWORD}\nallow-loopback-peers\n\
+             no-cli\n{tls}\nno-dtls\nno-stdout-log\nlog-file={path}/log\nsimple-log\n\
+             pidfile={path}/pid\nuserdb={path}/users\nfingerprint\n",
             RELAYED_PORTS.start(),
             RELAYED_PORTS.end()
         );

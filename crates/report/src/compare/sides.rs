@@ -50,9 +50,15 @@ pub(super) fn machine_notes(runs: &[&MeasuredRun]) -> Vec<String> {
         }
     }
     let watched = |run: &&&MeasuredRun| run.machines.keys().any(|name| name != GENERATOR);
-    if !runs.iter().any(|run| watched(&run)) {
-        let note = "no run watched the server, so whether its machine was the same is not known";
-        notes.insert(note.into());
+    match runs.iter().filter(watched).count() {
+        0 => drop(notes.insert(
+            "no run watched the server, so whether its machine was the same is not known".into(),
+        )),
+        count if count < runs.len() => drop(notes.insert(
+            "only some runs watched the server, so whether its machine was the same is not known"
+                .into(),
+        )),
+        _ => {}
     }
     let mut by_machine: BTreeMap<&str, [f64; 2]> = BTreeMap::new();
     for (machine, ratio) in runs.iter().flat_map(|run| &run.steal_ratio) {

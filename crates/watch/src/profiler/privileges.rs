@@ -93,6 +93,9 @@ impl Privileges {
                      the limit (ulimit -n)"
                 )
             }
+            (_, _, Some(libc::ENOSYS)) => "no sampling clock: this kernel is built without perf \
+                                           events (CONFIG_PERF_EVENTS), or hides them"
+                .to_owned(),
             _ => format!("no sampling clock: {error}"),
         }
     }
