@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use throng_observation::run::{ParticipantRow, RunData, SeriesRow, TrackRow};
 use throng_observation::{
-    AggregatedTracks, MediaKind, Phase, PlannedCohort, Players, RunTime, SecondRow as _,
+    AggregatedTracks, MediaKind, Phase, PlannedCohort, Players, SecondRow as _,
 };
 
 use crate::chat::ChatFigures;
@@ -44,13 +44,13 @@ pub(crate) struct Figures<'a> {
 impl<'a> Figures<'a> {
     /// Adds up `run`, media from `warm_up_s` on.
     pub(crate) fn of(run: &'a RunData, warm_up_s: f64) -> Self {
-        Self::within(run, seconds_after(run, warm_up_s), 0..u32::MAX)
+        Self::within(run, planned::counted_seconds(run, warm_up_s), 0..u32::MAX)
     }
 
     /// Adds up a part of `run`: media of some `seconds`, and the joins of `participants`, which are
     /// numbered in their order.
     pub(crate) fn within(run: &'a RunData, seconds: Range<i64>, participants: Range<u32>) -> Self {
-        let duration_s = duration_s(run);
+        let duration_s = planned::duration_s(run);
         let ended_ms = duration_s * 1e3;
         // A participant with an intended join after the end of the run does not count.
         let intended: Vec<_> = run
@@ -176,30 +176,6 @@ pub(crate) fn ranked(values: impl Iterator<Item = f64>, quantile: f64) -> Option
 pub(crate) fn at_rank(ascending: &[f64], quantile: f64) -> Option<f64> {
     let rank = (quantile * ascending.len() as f64).ceil() as usize;
     ascending.get(rank.max(1) - 1).copied()
-}
-
-/// How long the run lasted: as its ending says, or else to the last second that was written.
-pub(crate) fn duration_s(run: &RunData) -> f64 {
-    let written = || {
-        let seconds =
-            run.crowd.iter().map(|row| row.second).chain(run.series.iter().map(|row| row.second));
-        seconds.max().map_or(0.0, |second| (second + 1) as f64)
-    };
-    run.ended_at.map_or_else(written, RunTime::as_secs_f64).max(0.0)
-}
-
-/// The whole seconds of a run from `warm_up_s` on, to its end or to its last row of media. Rates
-/// have that end, as the rows of a crowd that failed end before it. What a run lasts beyond its
-/// plan it waits for answers to leave requests.
-pub(crate) fn seconds_after(run: &RunData, warm_up_s: f64) -> Range<i64> {
-    let planned_s = run.info.planned_duration_us as f64 / 1e6;
-    let planned_s = if planned_s > 0.0 { planned_s } else { f64::INFINITY };
-    let ended = duration_s(run).min(planned_s).floor() as i64;
-    let playback = run.playback.iter().map(|row| row.second);
-    let chat = run.chat.iter().map(|row| row.second);
-    let last = run.series.iter().map(|row| row.second).chain(playback).chain(chat).max();
-    let until = last.map_or(ended, |last| ended.max(last.saturating_add(1)));
-    warm_up_s.ceil() as i64..until
 }
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use throng_observation::units::{bit_rate, bytes, duration_ms};
 use throng_observation::untrusted;
 use throng_observation::{Distribution, MediaKind, Outcome, RunTime, TrackCounters};
 
-use crate::figures::{Figures, duration_s};
+use crate::figures::Figures;
+use crate::planned::duration_s;
 
 /// The `<Summary>` block.
 #[must_use]

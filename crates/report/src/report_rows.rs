@@ -25,7 +25,7 @@ impl RowSelector for ReportRows {
         self.tapped = run.decoded.iter().map(|row| row.participant).collect();
         let warm_up_s = planned::warm_up_s(run);
         let mut begin: BTreeSet<i64> = Timeline::starts_of(run).into_iter().collect();
-        begin.insert(warm_up_s.ceil() as i64);
+        begin.insert(planned::counted_from(warm_up_s));
         begin.extend(windows::edges(run));
         begin.extend(canary::edges(run, warm_up_s));
         begin.into_iter().collect()

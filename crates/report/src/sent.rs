@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use throng_observation::run::RunData;
 use throng_observation::{Distribution, MediaKind};
 
+use crate::planned;
+
 /// Media sent by participants, warm-up left out. Absent in runs of viewers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sent {
@@ -53,7 +55,8 @@ pub struct LayerSwitches {
 pub(crate) fn sent(run: &RunData, warm_up_s: f64) -> Option<Sent> {
     let mut sent = Sent::default();
     let mut bits_by_second: BTreeMap<i64, f64> = BTreeMap::new();
-    for row in run.sent.iter().filter(|row| row.second >= warm_up_s.ceil() as i64) {
+    let from = planned::counted_from(warm_up_s);
+    for row in run.sent.iter().filter(|row| row.second >= from) {
         *bits_by_second.entry(row.second).or_insert(0.0) += row.counters.wire_bytes as f64 * 8.0;
         sent.packets += row.counters.packets_sent;
         sent.packets_repeated += row.counters.retransmitted_packets;

@@ -13,7 +13,8 @@ use throng_observation::{
 };
 use throng_scenario::Objective;
 
-use crate::figures::{Figures, duration_s};
+use crate::figures::Figures;
+use crate::planned::duration_s;
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION,
     Summary,

@@ -12,6 +12,7 @@ use throng_observation::run::{ParticipantRow, RunData};
 use throng_observation::{Goal, HoldOutcome, HoldRow, RunTime};
 
 use super::{Agreement, Side};
+use crate::planned;
 
 /// Least compared seconds: with fewer, one bad second would be more than a fifth of them.
 pub(super) const SECONDS_MIN: usize = 5;
@@ -86,7 +87,7 @@ impl Times {
         };
         let holds =
             (!run.holds.is_empty()).then(|| [spans(HoldOutcome::Yes), spans(HoldOutcome::No)]);
-        Self { from_second: warm_up_s.ceil() as i64, holds }
+        Self { from_second: planned::counted_from(warm_up_s), holds }
     }
 
     pub(super) fn count(&self, second: i64) -> bool {

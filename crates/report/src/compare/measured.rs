@@ -13,10 +13,9 @@ use throng_observation::host::measured::{Host, Window, hosts};
 use throng_observation::run::RunData;
 use throng_scenario::Metric;
 
-use super::rows::measured_seconds;
 use crate::figures::Figures;
 use crate::judge;
-use crate::{Quantity, RunOutcome, Summary, planned_objectives};
+use crate::{Quantity, RunOutcome, Summary, planned, planned_objectives};
 
 /// The name of the generator's machine.
 pub(super) const GENERATOR: &str = "generator";
@@ -201,7 +200,7 @@ struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     fn of(run: &'a RunData, summary: &'a Summary, watched: &'a [Host<'a>]) -> Self {
-        let (mut from, mut until) = measured_seconds(run);
+        let Range { start: mut from, end: mut until } = planned::compared_seconds(run);
         if !run.holds.is_empty() {
             // Of a search, the largest load that passed.
             let passed =
