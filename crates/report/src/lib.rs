@@ -23,6 +23,8 @@ mod survival;
 pub use survival::TimeTo;
 
 mod chat;
+mod media_sums;
+pub use media_sums::MediaSums;
 mod playback;
 pub use playback::Playback;
 mod sent;

@@ -14,6 +14,7 @@ use throng_observation::{
 use throng_scenario::Objective;
 
 use crate::figures::Figures;
+use crate::media_sums::MediaSums;
 use crate::planned::duration_s;
 use crate::summary::{
     ClockSummary, FailureExample, Media, Participants, PhaseTime, RunOutcome, SUMMARY_VERSION,
@@ -301,22 +302,7 @@ fn media(run: &RunData, kind: MediaKind, figures: &Figures<'_>) -> Media {
         freeze_count: c.freeze_count,
         received_bps: received.bps_since_first(figures.seconds.clone()).unwrap_or(0.0),
         track_bps: (c.active_us > 0).then(|| c.payload_bytes as f64 * 8e6 / c.active_us as f64),
-        packets_original: c.packets_original,
-        packets_lost: u64::try_from(c.packets_lost).unwrap_or(0),
-        packets_late: c.packets_late,
-        packets_duplicate: c.packets_duplicate,
-        packets_reordered: c.packets_reordered,
-        packets_recovered: c.packets_recovered,
-        packets_unreadable: c.packets_unreadable,
-        payload_bytes: c.payload_bytes,
-        wire_bytes: c.wire_bytes,
-        nack_sent: c.nack_sent,
-        pli_sent: c.pli_sent,
-        fir_sent: c.fir_sent,
-        frames_complete: c.frames_complete,
-        frames_decodable: c.frames_decodable,
-        frames_dropped: c.frames_dropped,
-        key_frames: c.key_frames,
+        sums: MediaSums::of(&c),
         oven_rtc_tester_delay_ms_p50: ms(&window.oven_rtc_tester_delay_us, 0.50),
         oven_rtc_tester_delay_ms_max: ms(&window.oven_rtc_tester_delay_us, 1.0),
     }

@@ -14,6 +14,7 @@ use crate::canary::CanarySummary;
 use crate::chat::Chat;
 use crate::conference::Conference;
 use crate::decoded::Decoded;
+use crate::media_sums::MediaSums;
 use crate::playback::Playback;
 use crate::sent::{LayerSwitches, Sent};
 use crate::server::WatchedHost;
@@ -359,40 +360,9 @@ pub struct Media {
     pub received_bps: f64,
     /// Bits per second of payload of one track, mean over the time tracks were active.
     pub track_bps: Option<f64>,
-    /// Packets received in their first transmission: no duplicates, no retransmissions.
-    #[serde(alias = "packets_received")]
-    pub packets_original: u64,
-    /// Packets lost for good.
-    pub packets_lost: u64,
-    /// Packets that arrived after they were counted lost.
-    pub packets_late: u64,
-    /// Packets that had arrived before.
-    pub packets_duplicate: u64,
-    /// Packets out of order.
-    pub packets_reordered: u64,
-    /// Packets recovered by retransmission.
-    pub packets_recovered: u64,
-    /// Packets that could not be decrypted or parsed.
-    #[serde(alias = "packets_discarded")]
-    pub packets_unreadable: u64,
-    /// RTP payload bytes.
-    pub payload_bytes: u64,
-    /// Bytes on the wire.
-    pub wire_bytes: u64,
-    /// Generic NACKs sent.
-    pub nack_sent: u64,
-    /// Picture Loss Indications sent.
-    pub pli_sent: u64,
-    /// Full Intra Requests sent.
-    pub fir_sent: u64,
-    /// Complete frames.
-    pub frames_complete: u64,
-    /// Decodable frames.
-    pub frames_decodable: u64,
-    /// Incomplete frames that were abandoned.
-    pub frames_dropped: u64,
-    /// Decodable key frames.
-    pub key_frames: u64,
+    /// Counts of packets, bytes, messages and frames.
+    #[serde(flatten)]
+    pub sums: MediaSums,
     /// For comparison with OvenRtcTester only: the median of its "delay", which is drift since the
     /// first packet.
     pub oven_rtc_tester_delay_ms_p50: Option<f64>,
@@ -523,13 +493,15 @@ impl Summary {
     /// Whether media came as packets: not in a run of players alone, which fetch it by HTTP.
     pub(crate) fn has_packets(&self) -> bool {
         self.playback.is_none() && !self.is_chat_only()
-            || self.media().iter().any(|(_, media)| media.packets_original > 0)
+            || self.media().iter().any(|(_, media)| media.sums.packets_original > 0)
     }
 
     /// Whether its participants were in a chat, and in nothing else.
     pub(crate) fn is_chat_only(&self) -> bool {
-        let has_media =
-            self.media().iter().any(|(_, media)| media.tracks > 0 || media.packets_original > 0);
+        let has_media = self
+            .media()
+            .iter()
+            .any(|(_, media)| media.tracks > 0 || media.sums.packets_original > 0);
         self.chat.is_some() && self.playback.is_none() && self.sent.is_none() && !has_media
     }
 

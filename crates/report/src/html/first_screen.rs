@@ -212,10 +212,11 @@ fn received(summary: &Summary) -> Vec<Figure> {
         return played(summary, playback);
     }
     let video = &summary.video;
-    let media = if video.packets_original > 0 { video } else { &summary.audio };
+    let media = if video.sums.packets_original > 0 { video } else { &summary.audio };
+    let sums = &media.sums;
     let ms = |value| known(value, duration_ms);
     let (mean, most) = (bit_rate(summary.received_bps), bit_rate(summary.received_bps_max));
-    let packets = [media.packets_original, media.packets_recovered, media.packets_lost]
+    let packets = [sums.packets_original, sums.packets_recovered, sums.packets_lost]
         .into_iter()
         .fold(0, u64::saturating_add);
     let mut list: Vec<Figure> = vec![
@@ -228,7 +229,7 @@ fn received(summary: &Summary) -> Vec<Figure> {
         (
             "packet loss",
             known(media.loss_ratio, percent),
-            format!("{} of {packets} packets", media.packets_lost),
+            format!("{} of {packets} packets", sums.packets_lost),
         ),
     ];
     if let Some(fps) = video.fps_p50 {

@@ -141,59 +141,67 @@ fn events(run: &RunData, summary: &Summary) -> String {
     format!("<h2>Events</h2>{}", table(&["what", "times", "first"], &rows))
 }
 
+/// A row of the table of received media: its name, and its figure.
+struct Row {
+    name: &'static str,
+    /// Whether media that does not come as packets has none.
+    is_of_packets: bool,
+    figure: fn(&Media) -> String,
+}
+
+const fn any(name: &'static str, figure: fn(&Media) -> String) -> Row {
+    Row { name, is_of_packets: false, figure }
+}
+
+const fn of_packets(name: &'static str, figure: fn(&Media) -> String) -> Row {
+    Row { name, is_of_packets: true, figure }
+}
+
+const OF_MEDIA: &[Row] = &[
+    any("codec", |media| media.codecs.join(", ")),
+    any("tracks", |media| media.tracks.to_string()),
+    of_packets("never received / time missing", |media| {
+        let missing = media.missing_ratio.map_or_else(|| "–".into(), percent);
+        format!("{} / {missing}", media.tracks_missing)
+    }),
+    any("payload rate of a track", |media| media.track_bps.map_or_else(|| "–".into(), bit_rate)),
+    of_packets("packets received, first transmissions", |media| {
+        media.sums.packets_original.to_string()
+    }),
+    of_packets("lost for good", |media| media.sums.packets_lost.to_string()),
+    of_packets("recovered by retransmission", |media| media.sums.packets_recovered.to_string()),
+    of_packets("late", |media| media.sums.packets_late.to_string()),
+    of_packets("duplicate", |media| media.sums.packets_duplicate.to_string()),
+    of_packets("reordered", |media| media.sums.packets_reordered.to_string()),
+    of_packets("unreadable", |media| media.sums.packets_unreadable.to_string()),
+    of_packets("NACK / PLI / FIR sent", |media| {
+        let sums = &media.sums;
+        format!("{} / {} / {}", sums.nack_sent, sums.pli_sent, sums.fir_sent)
+    }),
+    any("jitter p95", |media| ms(media.jitter_ms_p95)),
+    any("frames decodable / abandoned", |media| {
+        format!("{} / {}", media.sums.frames_decodable, media.sums.frames_dropped)
+    }),
+    any("OvenRtcTester's “delay” (drift) p50 / max", |media| {
+        let (p50, max) = (media.oven_rtc_tester_delay_ms_p50, media.oven_rtc_tester_delay_ms_max);
+        format!("{} / {}", ms(p50), ms(max))
+    }),
+];
+
+fn ms(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".into(), duration_ms)
+}
+
 fn media(summary: &Summary) -> String {
     let has_packets = summary.has_packets();
-    let figure = |media: &Media| {
-        let of_packets = |text: String| if has_packets { text } else { "–".to_owned() };
-        let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
-        vec![
-            media.codecs.join(", "),
-            media.tracks.to_string(),
-            of_packets(format!(
-                "{} / {}",
-                media.tracks_missing,
-                media.missing_ratio.map_or_else(|| "–".into(), percent)
-            )),
-            media.track_bps.map_or_else(|| "–".into(), bit_rate),
-            of_packets(media.packets_original.to_string()),
-            of_packets(media.packets_lost.to_string()),
-            of_packets(media.packets_recovered.to_string()),
-            of_packets(media.packets_late.to_string()),
-            of_packets(media.packets_duplicate.to_string()),
-            of_packets(media.packets_reordered.to_string()),
-            of_packets(media.packets_unreadable.to_string()),
-            of_packets(format!("{} / {} / {}", media.nack_sent, media.pli_sent, media.fir_sent)),
-            ms(media.jitter_ms_p95),
-            format!("{} / {}", media.frames_decodable, media.frames_dropped),
-            format!(
-                "{} / {}",
-                ms(media.oven_rtc_tester_delay_ms_p50),
-                ms(media.oven_rtc_tester_delay_ms_max)
-            ),
-        ]
-    };
-    let names = [
-        "codec",
-        "tracks",
-        "never received / time missing",
-        "payload rate of a track",
-        "packets received, first transmissions",
-        "lost for good",
-        "recovered by retransmission",
-        "late",
-        "duplicate",
-        "reordered",
-        "unreadable",
-        "NACK / PLI / FIR sent",
-        "jitter p95",
-        "frames decodable / abandoned",
-        "OvenRtcTester's “delay” (drift) p50 / max",
-    ];
-    let rows: Vec<_> = names
+    let rows: Vec<_> = OF_MEDIA
         .iter()
-        .zip(figure(&summary.video))
-        .zip(figure(&summary.audio))
-        .map(|((name, video), audio)| vec![(*name).to_owned(), video, audio])
+        .map(|row| {
+            let is_known = has_packets || !row.is_of_packets;
+            let cell =
+                |media: &Media| if is_known { (row.figure)(media) } else { "–".to_owned() };
+            vec![row.name.to_owned(), cell(&summary.video), cell(&summary.audio)]
+        })
         .collect();
     format!("<h2>Media in figures</h2>{}", table(&["", "video", "audio"], &rows))
 }

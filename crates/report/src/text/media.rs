@@ -49,7 +49,7 @@ pub(super) fn lines(out: &mut String, summary: &Summary) {
     for (name, media) in summary.media() {
         let figures = media_line(media);
         // Of a player's audio there is no figure that its playback does not have.
-        if (media.tracks > 0 || media.packets_original > 0) && !figures.is_empty() {
+        if (media.tracks > 0 || media.sums.packets_original > 0) && !figures.is_empty() {
             line(out, name, &figures);
         }
     }
