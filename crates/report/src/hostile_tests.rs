@@ -148,10 +148,10 @@ fn tables(run: &RunData) -> [(String, usize); 4] {
         run.participants.iter().map(|row| csv::participant_line(run, row)).collect();
     let columns = csv::participant_columns();
     [
-        (csv::header(&csv::SERIES_COLUMNS) + &series, csv::SERIES_COLUMNS.len()),
+        (csv::header(&csv::series_columns()) + &series, csv::series_columns().len()),
         (csv::header(&columns) + &participants, columns.len()),
         (csv::hosts(run), csv::SERVER_COLUMNS.len()),
-        (csv::conference(run).unwrap_or_default(), csv::PAIR_COLUMNS.len()),
+        (csv::conference(run).unwrap_or_default(), csv::pair_columns().len()),
     ]
 }
 

@@ -65,7 +65,8 @@ fn put_all(
     folder.put("summary.json", summary.to_json())?;
     let page = folder.put("report.html", throng_report::html::render(run, summary))?;
     if with_csv {
-        put_table(folder, "series.csv", &csv::SERIES_COLUMNS, Table::Series, |row| match row {
+        let columns = csv::series_columns();
+        put_table(folder, "series.csv", &columns, Table::Series, |row| match row {
             Row::Series(row) => csv::series_line(run, row),
             _ => String::new(),
         })?;

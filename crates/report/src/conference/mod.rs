@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use throng_observation::run::{ParticipantId, ParticipantRow, RunData, TrackRow};
-use throng_observation::{MediaKind, PlannedCohort, RunPlan, RunTime, SubscribePolicy};
+use throng_observation::{
+    MediaKind, PlannedCohort, RunPlan, RunTime, SubscribePolicy, TrackCounters,
+};
 
 mod flow;
 mod planned;
@@ -63,6 +65,11 @@ impl Cell<'_> {
     /// From both being connected to the first frame, milliseconds.
     pub(crate) fn first_frame_ms(&self) -> Option<f64> {
         Some(self.track?.first_frame_at?.millis_since(self.since?).max(0.0))
+    }
+
+    /// What was counted of it; nothing where no track was received.
+    pub(crate) fn counters(&self) -> TrackCounters {
+        self.track.map(|track| track.counters).unwrap_or_default()
     }
 
     pub(crate) fn loss_ratio(&self) -> Option<f64> {

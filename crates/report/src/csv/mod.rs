@@ -5,42 +5,22 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use throng_observation::host::{HostId, HostSeries, SeriesId, Unit};
-use throng_observation::run::{ParticipantRow, RunData, SeriesRow};
+use throng_observation::run::{ParticipantId, ParticipantRow, RunData, SeriesRow};
 use throng_observation::untrusted;
-use throng_observation::{CaptureBasis, Distribution, Outcome, Phase, RunTime};
+use throng_observation::{MediaKind, Outcome, Phase, RunTime};
 
-use crate::conference::Matrix;
+use crate::conference::{Cell, Matrix};
 use crate::requests::{LogComparison, RequestReport};
 
 mod players;
 pub use players::{playback_columns, playback_line, player_columns, player_line};
+mod series;
 
-/// The columns of [`series_line`]; names end with the unit, delays are relative unless they say
-/// `one_way`.
-pub const SERIES_COLUMNS: [&str; 22] = [
-    "second",
-    "cohort",
-    "kind",
-    "tracks",
-    "tracks_below_source_fps",
-    "source_fps",
-    "received_bps",
-    "packets_original",
-    "packets_lost",
-    "loss_ratio",
-    "fps_p5",
-    "fps_p50",
-    "delay_ms_p50",
-    "delay_ms_p95",
-    "delay_ms_p99",
-    "one_way_delay_ms_p50",
-    "one_way_delay_ms_p95",
-    "one_way_delay_basis",
-    "jitter_ms_p95",
-    "freeze_count",
-    "freeze_ms",
-    "nack_sent",
-];
+/// The columns of [`series_line`].
+#[must_use]
+pub fn series_columns() -> Vec<&'static str> {
+    series::CELLS.iter().map(|(name, _)| *name).collect()
+}
 
 /// The columns of [`participant_line`]; every `_s` is seconds since the run's first intended join.
 #[must_use]
@@ -58,10 +38,10 @@ pub fn header(columns: &[impl AsRef<str>]) -> String {
     table(&names, std::iter::empty())
 }
 
-/// A line of `series.csv`: a second, cohort and kind; see [`SERIES_COLUMNS`].
+/// A line of `series.csv`: a second, cohort and kind; see [`series_columns`].
 #[must_use]
 pub fn series_line(run: &RunData, row: &SeriesRow) -> String {
-    line(&series_row(run, row))
+    line(&series::cells(run, row))
 }
 
 /// A line of `participants.csv`; see [`participant_columns`].
@@ -151,47 +131,42 @@ pub fn hosts(run: &RunData) -> String {
     out
 }
 
-/// The columns of [`conference`].
-pub const PAIR_COLUMNS: [&str; 13] = [
-    "from",
-    "to",
-    "kind",
-    "expected",
-    "plays",
-    "first_frame_ms",
-    "packets_original",
-    "packets_lost",
-    "loss_ratio",
-    "delay_ms_p95",
-    "freeze_count",
-    "freeze_ratio",
-    "planned",
+/// Between whom a stream is.
+type Pair = (MediaKind, ParticipantId, ParticipantId);
+
+/// The columns of [`conference`], each with its cell.
+const OF_PAIR: &[(&str, fn(&Pair, &Cell<'_>) -> String)] = &[
+    ("from", |(_, from, _), _| from.0.to_string()),
+    ("to", |(_, _, to), _| to.0.to_string()),
+    ("kind", |(kind, ..), _| kind.key().into()),
+    ("expected", |_, cell| cell.is_expected.to_string()),
+    ("plays", |_, cell| cell.plays().to_string()),
+    ("first_frame_ms", |_, cell| number(cell.first_frame_ms())),
+    ("packets_original", |_, cell| cell.counters().packets_original.to_string()),
+    ("packets_lost", |_, cell| cell.counters().packets_lost.to_string()),
+    ("loss_ratio", |_, cell| number(cell.loss_ratio())),
+    ("delay_ms_p95", |_, cell| number(cell.delay_ms_p95())),
+    ("freeze_count", |_, cell| cell.freeze_count().to_string()),
+    ("freeze_ratio", |_, cell| number(cell.freeze_ratio())),
+    ("planned", |_, cell| cell.is_planned.to_string()),
 ];
 
-/// A line for each stream from one participant to another; see [`PAIR_COLUMNS`]. `None` for a run
+/// The columns of [`conference`].
+#[must_use]
+pub fn pair_columns() -> Vec<&'static str> {
+    OF_PAIR.iter().map(|(name, _)| *name).collect()
+}
+
+/// A line for each stream from one participant to another; see [`pair_columns`]. `None` for a run
 /// that was no conference.
 #[must_use]
 pub fn conference(run: &RunData) -> Option<String> {
     let matrix = Matrix::of(run)?;
-    let rows = matrix.cells.iter().map(|((kind, from, to), cell)| {
-        let counters = cell.track.map(|track| track.counters).unwrap_or_default();
-        vec![
-            from.0.to_string(),
-            to.0.to_string(),
-            kind.key().into(),
-            cell.is_expected.to_string(),
-            cell.plays().to_string(),
-            number(cell.first_frame_ms()),
-            counters.packets_original.to_string(),
-            counters.packets_lost.to_string(),
-            number(cell.loss_ratio()),
-            number(cell.delay_ms_p95()),
-            counters.freeze_count.to_string(),
-            number(cell.freeze_ratio()),
-            cell.is_planned.to_string(),
-        ]
-    });
-    Some(table(&PAIR_COLUMNS, rows))
+    let rows = matrix
+        .cells
+        .iter()
+        .map(|(pair, cell)| OF_PAIR.iter().map(|(_, of)| of(pair, cell)).collect());
+    Some(table(&pair_columns(), rows))
 }
 
 fn unit(unit: Unit) -> &'static str {
@@ -203,42 +178,6 @@ fn unit(unit: Unit) -> &'static str {
         Unit::Ratio => "ratio",
         Unit::Milliseconds => "milliseconds",
     }
-}
-
-fn series_row(run: &RunData, row: &SeriesRow) -> Vec<String> {
-    let thousandth = |samples: &Distribution, q| number(samples.quantile_in(q, 1e3));
-    let mut one_way_delay = row.absolute_delay.clone();
-    if run.has_wrong_sender_clock() {
-        one_way_delay.withdraw(CaptureBasis::SenderReport);
-    }
-    let one_way = |q| number(one_way_delay.quantile_ms(q));
-    let c = &row.counters;
-    // Media that does not come as packets has no figures of packets.
-    let of_packets = |text: String| if c.has_packets() { text } else { String::new() };
-    vec![
-        row.second.to_string(),
-        cohort(run, row.cohort.0),
-        row.kind.map_or_else(String::new, |kind| kind.key().into()),
-        row.tracks.to_string(),
-        row.tracks_below_source_fps.to_string(),
-        number(row.source_fps.mean_milli().map(|milli| f64::from(milli) / 1e3)),
-        of_packets(c.wire_bytes.saturating_mul(8).to_string()),
-        of_packets(c.packets_original.to_string()),
-        of_packets(c.packets_lost.to_string()),
-        number(c.loss_ratio()),
-        thousandth(&row.fps_milli, 0.05),
-        thousandth(&row.fps_milli, 0.50),
-        thousandth(&row.relative_delay_us, 0.50),
-        thousandth(&row.relative_delay_us, 0.95),
-        thousandth(&row.relative_delay_us, 0.99),
-        one_way(0.50),
-        one_way(0.95),
-        one_way_delay.basis().map_or_else(String::new, |basis| basis.key().into()),
-        thousandth(&row.jitter_us, 0.95),
-        of_packets(c.freeze_count.to_string()),
-        of_packets(number(Some(c.freeze_us as f64 / 1e3))),
-        of_packets(c.nack_sent.to_string()),
-    ]
 }
 
 fn participant_row(run: &RunData, row: &ParticipantRow) -> Vec<String> {
@@ -342,11 +281,7 @@ mod tests {
         let run = crate::example::degraded();
         let cells = |line: String| line.strip_suffix("\r\n").map(|line| line.split(',').count());
         let columns = participant_columns();
-        let (series, participants) = (Some(SERIES_COLUMNS.len()), Some(columns.len()));
-        assert_eq!(
-            [header(&SERIES_COLUMNS), series_line(&run, &run.series[0])].map(cells),
-            [series; 2]
-        );
+        let participants = Some(columns.len());
         let first = participant_line(&run, &run.participants[0]);
         assert_eq!([header(&columns), first].map(cells), [participants; 2]);
     }
