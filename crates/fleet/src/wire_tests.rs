@@ -1,5 +1,8 @@
 use proptest::prelude::*;
-use throng_observation::SecondClosed;
+use throng_observation::{
+    ChatCounters, Counters as _, HttpRequestCounters, PlaybackCounters, SecondClosed, SentCounters,
+    TrackCounters,
+};
 
 use super::*;
 use crate::rows_tests::{Numbers, rows, said};
@@ -81,6 +84,19 @@ fn what_is_wrong_is_named() {
         encode(&[second(1), hold], LIMITS),
         Err(WireError::Unsendable { number: 1, .. })
     ));
+}
+
+/// The form has no names: with another sum, the bytes of one version are other rows to the other.
+#[test]
+fn another_sum_is_another_version() {
+    let sums = [
+        TrackCounters::COUNTERS.len(),
+        SentCounters::COUNTERS.len(),
+        PlaybackCounters::COUNTERS.len(),
+        HttpRequestCounters::COUNTERS.len(),
+        ChatCounters::COUNTERS.len(),
+    ];
+    assert_eq!((VERSION, sums), (5, [22, 11, 43, 4, 16]), "with a new sum, another VERSION");
 }
 
 #[test]

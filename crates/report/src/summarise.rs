@@ -393,6 +393,15 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_earlier_summaries_lack_may_be_absent() {
+        let schema = json_schema();
+        let required = |shape: &serde_json::Value| shape["required"].as_array().map_or(0, Vec::len);
+        let shapes = schema["$defs"].as_object().unwrap().values();
+        let all = required(&schema) + shapes.map(required).sum::<usize>();
+        assert_eq!(all, 293, "a new key has `#[serde(default)]`; only a new object has more");
+    }
+
+    #[test]
     fn failures_stay_in_the_denominator_of_connect() {
         let degraded = summary(&example::degraded());
         assert_eq!(degraded.participants.failed, 3);

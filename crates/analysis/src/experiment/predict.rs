@@ -445,4 +445,36 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn every_finding_of_a_resource_with_a_demand_names_it() {
+        let none = crate::findings::keys().filter(|key| of_finding(key).is_empty());
+        let expect = [
+            "generator_limited",
+            "server_crashed",
+            "process_stopped",
+            "never_connected",
+            "never_served",
+            "source_stopped",
+            "cpu_steal",
+            "run_queue",
+            "cpu_bursts",
+            "copy_dominated",
+            "hot_function",
+            "crypto",
+            "system_calls",
+            "disk_read",
+            "page_cache",
+            "memory",
+            "udp_receive_buffer",
+            "backpressure",
+            "path_loss",
+            "accept_queue",
+            "task_limit",
+            "signalling_serialised",
+            "address_limit",
+            "configured_ceiling",
+        ];
+        assert_eq!(none.collect::<Vec<_>>(), expect);
+    }
 }
