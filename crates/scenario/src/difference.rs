@@ -21,17 +21,14 @@ impl KeyDifference {
     /// address, objectives, what is watched and where the results go do not.
     #[must_use]
     pub fn changes_load(&self) -> bool {
-        const ELSEWHERE: [&str; 7] =
-            ["target", "objectives", "watch", "tap", "output", "caps", "run"];
-        const OF_LOAD: [&str; 5] = [
-            "target.rooms",
-            "target.rtsp_transport",
-            "target.ice_transport_policy",
-            "run.duration",
-            "run.warm_up",
-        ];
-        let top = self.key.split(['.', '[']).next().unwrap_or_default();
-        OF_LOAD.contains(&self.key.as_str()) || !ELSEWHERE.contains(&top)
+        const ELSEWHERE: [&str; 6] = ["target", "objectives", "watch", "tap", "output", "caps"];
+        const OF_LOAD: [&str; 3] =
+            ["target.rooms", "target.rtsp_transport", "target.ice_transport_policy"];
+        // Of the other tables, these are only shown; what comes to them changes the load until
+        // somebody says otherwise.
+        const SHOWN: [&str; 1] = ["run.summary_every"];
+        let (key, top) = (self.key.as_str(), self.key.split(['.', '[']).next().unwrap_or_default());
+        OF_LOAD.contains(&key) || !(ELSEWHERE.contains(&top) || SHOWN.contains(&key))
     }
 }
 
@@ -107,6 +104,7 @@ mod tests {
             ("127.0.0.1:1", "127.0.0.1:2", "target.url", false),
             ("failed < 1%", "failed < 2%", "objectives", false),
             ("[crowd]", "[run]\nduration = \"77s\"\n[crowd]", "run.duration", true),
+            ("[crowd]", "[run]\nsummary_every = \"9s\"\n[crowd]", "run.summary_every", false),
         ] {
             let found = of(|text| text.replace(from, to));
             let first = found
@@ -116,6 +114,12 @@ mod tests {
             assert_eq!(first.changes_load(), changes_load, "{key}");
             assert_ne!(first.base, first.new);
         }
+    }
+
+    #[test]
+    fn a_key_of_the_run_that_nobody_decided_on_changes_the_load() {
+        let key = KeyDifference { key: "run.new".into(), base: None, new: None };
+        assert!(key.changes_load());
     }
 
     #[test]
