@@ -106,6 +106,7 @@ mod tests {
     fn of_a_run_that_ended_in_its_warm_up_nothing_is_compared() {
         let mut run = run("20s");
         run.ended_at = Some(RunTime(12_500_000));
-        assert_eq!(compared_seconds(&run), 20..20);
+        let compared = compared_seconds(&run);
+        assert!(compared.is_empty() && compared.end == 20, "{compared:?}");
     }
 }
