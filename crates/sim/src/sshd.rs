@@ -58,7 +58,7 @@ impl Sshd {
         let mut command = Command::new(PROGRAM);
         command.args(["-D", "-e", "-f", &at("sshd_config")]);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        let process = ChildGuard::start(&mut command)?;
+        let process = ChildGuard::start_before_others(&mut command)?;
         if let Err(error) = wait_for_port("sshd", address, Duration::from_secs(10)) {
             let log = fs::read_to_string(at("log")).unwrap_or_default();
             return Err(SimError::Said(format!("{error}; its log:\n{log}")));

@@ -119,7 +119,7 @@ impl ChildGuard {
 impl Drop for ChildGuard {
     fn drop(&mut self) {
         // SIGTERM first, so that a program can end its own children.
-        if let Ok(pid) = i32::try_from(self.0.id()) {
+        if let (Ok(None), Ok(pid)) = (self.0.try_wait(), i32::try_from(self.0.id())) {
             // SAFETY: kill only sends a signal, to a child of ours that has not been waited for.
             unsafe { libc::kill(pid, libc::SIGTERM) };
         }
