@@ -312,6 +312,25 @@ fn search(users: f64, repeats: &[f64]) -> MeasuredRun {
 }
 
 #[test]
+fn runs_of_which_not_all_watched_the_server_say_so() {
+    let watched = || {
+        let mut run = search(40.0, &[40.0]);
+        run.machines.insert("server".into(), machine());
+        run
+    };
+    let note = |base: MeasuredRun, new: MeasuredRun| {
+        summarise(&[base], &[new], CompareOptions::default(), "0.1.0")
+            .notes
+            .into_iter()
+            .find(|note| note.contains("watched the server"))
+    };
+    let unwatched = || search(40.0, &[40.0]);
+    assert_eq!(note(watched(), watched()), None);
+    assert!(note(watched(), unwatched()).is_some_and(|note| note.starts_with("only some runs")));
+    assert!(note(unwatched(), unwatched()).is_some_and(|note| note.starts_with("no run")));
+}
+
+#[test]
 fn searches_are_compared_by_their_capacity_and_its_repeats() {
     let of = |base: &[MeasuredRun], new: &[MeasuredRun]| {
         summarise(base, new, CompareOptions::default(), "0.1.0")

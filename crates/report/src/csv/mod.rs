@@ -134,8 +134,11 @@ pub fn hosts(run: &RunData) -> String {
 /// Between whom a stream is.
 type Pair = (MediaKind, ParticipantId, ParticipantId);
 
+/// What stands in a column of the streams of a conference.
+type OfPair = fn(&Pair, &Cell<'_>) -> String;
+
 /// The columns of [`conference`], each with its cell.
-const OF_PAIR: &[(&str, fn(&Pair, &Cell<'_>) -> String)] = &[
+const OF_PAIR: &[(&str, OfPair)] = &[
     ("from", |(_, from, _), _| from.0.to_string()),
     ("to", |(_, _, to), _| to.0.to_string()),
     ("kind", |(kind, ..), _| kind.key().into()),
