@@ -20,7 +20,8 @@ const HEADERS: &str = "headers";
 /// Whether a value of this name is a secret, also with a typing error in the name.
 #[must_use]
 pub fn names_a_secret(name: &str) -> bool {
-    let words = name.split(|c: char| !c.is_ascii_alphanumeric());
+    let parts = name.split('.').filter(|part| !KNOWN.contains(&part.trim().trim_matches(QUOTES)));
+    let words = parts.flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric()));
     // Comparing takes the product of the lengths.
     let mut words = words.filter(|word| word.len() <= MISTYPED_BYTES_MAX);
     masked::names_a_secret(name)
@@ -29,6 +30,10 @@ pub fn names_a_secret(name: &str) -> bool {
             SECRET_STEMS.iter().any(|stem| strsim::damerau_levenshtein(&word, stem) <= 1)
         })
 }
+
+/// Keys of scenarios with a word that is like a name of a secret: `taken` is `token` but for one
+/// letter.
+const KNOWN: [&str; 1] = ["nick_taken"];
 
 /// Longer words are no typing errors of a name.
 const MISTYPED_BYTES_MAX: usize = 40;
@@ -85,8 +90,13 @@ pub(crate) fn masked_words(words: &[String]) -> Vec<String> {
 /// Whether some `…` among the words of a command may be one that [`masked_words`] has written, and
 /// is none that the command says.
 pub(crate) fn has_masked_words(words: &[String]) -> bool {
-    // Neither is masked again where it stands for all: a word, a part of a path.
-    let is_whole = |word: &String| word == HIDDEN || word.contains("/…");
+    // None is masked again where it stands for all: a word, a part of a path, a fragment, what a
+    // flag about a secret says.
+    let is_whole = |word: &String| {
+        word == HIDDEN
+            || ["/…", "\\…", "#…"].iter().any(|whole| word.contains(whole))
+            || (word.starts_with('-') && word.contains("=…"))
+    };
     let probed: Vec<String> = words.iter().map(|word| probed(word)).collect();
     let count =
         |words: &[String]| -> usize { words.iter().map(|word| word.matches(PROBE).count()).sum() };
@@ -314,7 +324,11 @@ const KEY_FILES: [&str; 3] = ["pem", "key", "crt"];
 /// Counts and times have no more digits.
 const COUNT_DIGITS_MAX: usize = 5;
 
-/// Flags with one of these are of secrets that people choose, which may have as few.
+/// Flags with one of these words have counts and times.
+const COUNTED: [&str; 8] = ["max", "min", "ttl", "lifetime", "size", "count", "age", "timeout"];
+
+/// Flags with one of these are of secrets that people choose, which may be a number of few digits
+/// or end like the name of a file.
 const CHOSEN: [&str; 4] = ["pin", "pass", "pwd", "secret"];
 
 /// Whether a word behind a flag that is named like a secret's is none: `--password-file PATH`,
@@ -324,11 +338,14 @@ fn is_about_secret(flag: &str, word: &str) -> bool {
         |ending: &str, all: &[&str]| all.iter().any(|one| one.eq_ignore_ascii_case(ending));
     let last = flag.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
     let flag = flag.to_ascii_lowercase();
+    let is_chosen = CHOSEN.iter().any(|part| flag.contains(part));
+    let mut words = flag.split(|c: char| !c.is_ascii_alphanumeric());
     let is_count = word.len() <= COUNT_DIGITS_MAX
         && word.bytes().all(|byte| byte.is_ascii_digit())
-        && !CHOSEN.iter().any(|part| flag.contains(part));
-    let is_file = word.rsplit_once('.').is_some_and(|(_, ending)| is_one_of(ending, &KEY_FILES));
-    is_one_of(last, &ABOUT_SECRETS) || is_count || is_file
+        && words.any(|word| COUNTED.contains(&word));
+    let is_file = !word.contains(|c: char| c == ':' || c.is_whitespace())
+        && word.rsplit_once('.').is_some_and(|(_, ending)| is_one_of(ending, &KEY_FILES));
+    is_one_of(last, &ABOUT_SECRETS) || (!is_chosen && (is_count || is_file))
 }
 
 /// The words of a command without those that are secrets by the flags before them.
@@ -373,6 +390,10 @@ fn without_values(text: &str) -> String {
         let (blanks, _) = after.split_at(after.len() - value.len());
         let end = if sign == "=" { value_end(value) } else { header_end(value) };
         let (value, more) = value.split_at(end);
+        let is_flag = sign == "=" && name.starts_with('-');
+        if is_flag && is_about_secret(name, value.trim_matches(QUOTES)) {
+            continue;
+        }
         // What a command sends stays JSON.
         let (blanks, hidden) = match sign {
             ":" if value.starts_with('"') => (blanks, "\"…\""),
@@ -451,6 +472,8 @@ mod tests {
             "keep",
             "tapping",
             "video",
+            "nick_taken",
+            "crowd.chat.template.nick_taken",
         ] {
             assert!(!names_a_secret(name), "{name}");
         }
@@ -524,6 +547,14 @@ mod tests {
             ("--max-keys", "5", true),
             ("--token-ttl", "86400", true),
             ("--token-lifetime", "86400", true),
+            ("--key-size", "2048", true),
+            ("--admin-key", "4711", false),
+            ("--auth", "12345", false),
+            ("--cookie", "99999", false),
+            ("--streamid", "1234", false),
+            ("--max-pin", "1234", false),
+            ("--passphrase", "S3CRET.pem", false),
+            ("--tls-key", "a:S3CRET.pem", false),
             ("--token", "864000", false),
             ("--token", "S3CRET", false),
             ("--tls-key", "pem", false),
@@ -537,6 +568,25 @@ mod tests {
             let shown = masked_words(&words);
             assert_eq!(shown[2] == word, is_shown, "{flag} {word}");
             assert_eq!(masked_words(&[words.join(" ")]), [shown.join(" ")], "as one text");
+        }
+        let words = ["srv", "--tls-key", "S3CRET a.pem"].map(str::to_owned);
+        assert_eq!(masked_words(&words), ["srv", "--tls-key", "…"]);
+    }
+
+    #[test]
+    fn a_flag_about_a_secret_is_shown_with_its_value_in_one_word_too() {
+        for (word, shown) in [
+            ("--max-keys=5", "--max-keys=5"),
+            ("--token-ttl=86400", "--token-ttl=86400"),
+            ("--tls-key=server.pem", "--tls-key=server.pem"),
+            ("--password-file=/run/pw", "--password-file=/run/pw"),
+            ("--admin-key=4711", "--admin-key=…"),
+            ("--pin=1234", "--pin=…"),
+            ("--tls-key=a:S3CRET.pem", "--tls-key=…"),
+            ("max_keys=5", "max_keys=…"),
+        ] {
+            assert_eq!(masked_words(&[word.to_owned()]), [shown]);
+            assert_eq!(masked_text(&format!("srv {word} -v")), format!("srv {shown} -v"));
         }
     }
 
@@ -555,6 +605,9 @@ mod tests {
             (&["…@h/x"], true),
             (&["http://h/?app=…"], true),
             (&["http://h/m#…"], true),
+            (&["/page#…"], true),
+            (&["C:\\…"], true),
+            (&["--password-file=…"], true),
             (&["http://proxy/…"], true),
             (&["rtmp://h/live/…"], true),
             (&["Authorization: …"], true),
