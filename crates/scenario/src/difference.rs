@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::masked::masked_toml;
+use crate::secret::HIDDEN;
 
 /// A key with another value in each of two scenarios.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,8 +35,8 @@ impl KeyDifference {
 
 /// The keys that differ between two scenarios as they are stored in run folders
 /// ([`crate::Scenario::to_toml`]); where the results are written is left out. A text that is no
-/// TOML is one difference with the key `scenario`. No secret is in them: earlier versions stored
-/// those of commands.
+/// TOML is one difference with the key `scenario`. No secret is in them, whatever the folders have:
+/// of two secrets that differ both are `…`.
 #[must_use]
 pub fn differences(base: &str, new: &str) -> Vec<KeyDifference> {
     if base == new {
@@ -52,17 +53,48 @@ pub fn differences(base: &str, new: &str) -> Vec<KeyDifference> {
     let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
     names
         .into_iter()
-        .filter(|name| !name.starts_with("output.") && base.get(*name) != new.get(*name))
-        .map(|name| KeyDifference {
+        .map(|name| (name, base.get(name), new.get(name)))
+        .filter(|(name, base, new)| !name.starts_with("output.") && !is_same(*base, *new))
+        .map(|(name, base, new)| KeyDifference {
             key: name.clone(),
-            base: base.get(name).cloned(),
-            new: new.get(name).cloned(),
+            base: base.map(|value| value.shown.clone()),
+            new: new.map(|value| value.shown.clone()),
         })
         .collect()
 }
 
-fn keys(text: &str) -> Option<BTreeMap<String, String>> {
-    let table: toml::Table = masked_toml(text).parse().ok()?;
+/// A value of a key, as TOML.
+struct Stored {
+    /// With its secrets, as far as the folder has them.
+    whole: String,
+    /// Without.
+    shown: String,
+}
+
+/// Whether two values are the same. Earlier versions stored secrets of commands: one of which the
+/// other folder has only `…` may be the same.
+fn is_same(base: Option<&Stored>, new: Option<&Stored>) -> bool {
+    match (base, new) {
+        (Some(base), Some(new)) => {
+            let is_hidden = [base, new].iter().any(|value| value.whole.contains(HIDDEN));
+            base.whole == new.whole || (is_hidden && base.shown == new.shown)
+        }
+        (Some(_), None) | (None, Some(_)) => false,
+        (None, None) => true,
+    }
+}
+
+fn keys(text: &str) -> Option<BTreeMap<String, Stored>> {
+    let mut shown = values(&masked_toml(text))?;
+    let stored = |(name, whole): (String, String)| {
+        let shown = shown.remove(&name).unwrap_or_else(|| HIDDEN.to_owned());
+        (name, Stored { whole, shown })
+    };
+    Some(values(text)?.into_iter().map(stored).collect())
+}
+
+fn values(text: &str) -> Option<BTreeMap<String, String>> {
+    let table: toml::Table = text.parse().ok()?;
     let mut keys = BTreeMap::new();
     table.iter().for_each(|(name, value)| flatten(name.clone(), value, &mut keys));
     Some(keys)
@@ -131,6 +163,22 @@ mod tests {
         assert_eq!((found.len(), found[0].key.as_str()), (1, "watch[0].command"));
         assert_eq!(found[0].base.as_deref(), Some(r#"["srv", "--token", "…", "80"]"#));
         assert_eq!(differences(&stored("S3CRET", 80), &stored("…", 80)), []);
+    }
+
+    #[test]
+    fn hidden_values_that_differ_are_a_difference() {
+        let stored = |line: &str| format!("[crowd.chat.template]\n{line}\n");
+        for (line, key, shown) in [
+            ("headers = { X-Room = \"S3CRET\" }", "headers.X-Room", "\"…\""),
+            ("token = \"S3CRET\"", "token", "\"…\""),
+            ("say = \"key: S3CRET\"", "say", "\"key: …\""),
+            ("nick_taken = \"S3CRET\"", "nick_taken", "\"S3CRET\""),
+        ] {
+            let found = differences(&stored(line), &stored(&line.replace("S3CRET", "0THER")));
+            assert_eq!(found.len(), 1, "{line}");
+            assert_eq!(found[0].key, format!("crowd.chat.template.{key}"));
+            assert_eq!(found[0].base.as_deref(), Some(shown), "{line}");
+        }
     }
 
     #[test]
