@@ -118,6 +118,13 @@ fn masked_at(path: &str, value: Value) -> Option<Value> {
     Some(value)
 }
 
+/// Whether two files, of both of which the secrets are hidden, say the same. What an earlier
+/// version hid may be shown now: the `…` of the kept one stands for any one value.
+pub(crate) fn is_same_file(kept: &str, given: &str) -> bool {
+    let table = |text: &str| text.parse::<Table>().ok().map(Value::Table);
+    table(kept).zip(table(given)).is_some_and(|(kept, given)| is_same(&kept, &given))
+}
+
 /// Whether two values, of both of which the secrets are hidden, are the same. Where all of the kept
 /// one is hidden, the other may be a reference to a secret.
 fn is_same(kept: &Value, given: &Value) -> bool {
@@ -224,6 +231,22 @@ Other = "S3CRET"
             (r#"more.headers={ "X.Dotted" = "t", Another = "t" }"#, false),
         ] {
             assert_eq!(is_given(&all, set), is_same, "{set}");
+        }
+    }
+
+    #[test]
+    fn what_a_kept_file_hides_may_be_any_one_value_of_the_same_file() {
+        let file = |words: &str, port: u16| format!("[a]\ncommand = [{words}]\nport = {port}\n");
+        let kept = file(r#""srv", "--max-keys", "…""#, 80);
+        for (given, is_same) in [
+            (file(r#""srv", "--max-keys", "5""#, 80), true),
+            (file(r#""srv", "--max-keys", "…""#, 80), true),
+            (file(r#""srv", "--max-keys", "5", "-v""#, 80), false),
+            (file(r#""srv", "--max-users", "5""#, 80), false),
+            (file(r#""srv", "--max-keys", "5""#, 81), false),
+            ("[a".to_owned(), false),
+        ] {
+            assert_eq!(is_same_file(&kept, &given), is_same, "{given}");
         }
     }
 

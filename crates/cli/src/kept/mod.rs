@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use command::{
     CONSENT, KeptCommand, SCENARIO, is_kept, sha256 as file_sha256, written_out,
 };
-pub(crate) use hidden::{Hidden, covers};
+pub(crate) use hidden::{Hidden, covers, is_same_file};
 pub(crate) use labels::Labels;
 pub(crate) use summary_file::{MatrixFile, OptionsFile, SummaryFile, read as read_json};
 

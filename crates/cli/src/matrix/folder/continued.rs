@@ -8,7 +8,7 @@ use super::super::options::{HiddenOfCopies, Options};
 use super::super::plan::MatrixPlan;
 use super::{MATRIX, MatrixFolder, SCENARIO};
 use crate::console::CliError;
-use crate::kept::{Hidden, covers};
+use crate::kept::{Hidden, covers, is_same_file};
 use crate::secrets::override_text;
 
 /// The table of a matrix whose keys are paths of the scenario.
@@ -79,7 +79,8 @@ impl MatrixFolder {
         {
             let (kept, now) = (self.text(name)?, masked_toml(text));
             // Folders of versions that kept the secrets have the same without them.
-            if kept != now && masked_toml(&kept) != now {
+            let kept_now = masked_toml(&kept);
+            if kept != now && kept_now != now && !is_same_file(&kept_now, &now) {
                 return Err(CliError::usage(format!(
                     "{} has changed since this matrix began: its cells could not be compared. \
                      Undo the change ({} has what it was), or begin a new matrix",

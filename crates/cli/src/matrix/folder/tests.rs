@@ -75,3 +75,27 @@ fn lists_with_secrets_are_given_again_when_the_file_is_gone() {
     }
     assert!(folder.plan(&[metrics.to_owned()]).is_err(), "the command is missing");
 }
+
+/// A number behind a flag that is named like a secret's was hidden.
+#[test]
+fn a_matrix_of_a_version_that_hid_more_is_continued() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("proof.toml");
+    let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n\
+        [[watch]]\ncommand = [\"server\", \"--max-keys\", \"5\"]\n";
+    std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
+    let variants = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
+    std::fs::write(&file, format!("scenario = \"viewers.toml\"\nhold = \"5s\"\n{variants}"))
+        .unwrap();
+    let options = Options { kind: Kind::Proof, is_sequential: true, ..Options::default() };
+    let plan = MatrixPlan::read(&file, options).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+    let folder = MatrixFolder::create(&place.path().join("out"), &plan)
+        .unwrap_or_else(|stop| panic!("{:#}", stop.error));
+    for (kept, is_same) in [
+        (scenario.replace("\"5\"]", "\"…\"]"), true),
+        (scenario.replace("size = 5", "size = 6"), false),
+    ] {
+        std::fs::write(folder.path.join(SCENARIO), &kept).unwrap();
+        assert_eq!(folder.check_unchanged(&plan).is_ok(), is_same, "{kept}");
+    }
+}
