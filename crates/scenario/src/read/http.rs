@@ -2,6 +2,7 @@
 //! in.
 
 use serde_json::{Value as Json, json};
+use throng_observation::masked::masked_url;
 use url::Url;
 
 use super::fields::{Fields, Reader};
@@ -11,6 +12,7 @@ use crate::keys::{By, Named as _};
 use crate::player::PlayerConfig;
 use crate::secret::{HIDDEN, TokenSource};
 use crate::suggestion::nearest;
+use crate::url_template::WITH_NAMES;
 
 /// Largest weight of a version.
 const WEIGHT_MAX: f64 = 1e6;
@@ -46,7 +48,8 @@ pub(crate) const VERSIONS: By<HttpMix> = By {
         let name = json!({ "enum": names });
         json!({ "anyOf": [
             { "type": "string", "enum": names },
-            { "type": "object", "propertyNames": name, "additionalProperties": weight },
+            { "type": "object", "minProperties": 1, "propertyNames": name,
+              "additionalProperties": weight },
         ] })
     },
 };
@@ -160,10 +163,11 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Tok
     Some((entry.key.clone(), source))
 }
 
-/// `page`: the URL of the page that the player is embedded in.
+/// `page`: the URL of the page that the player is embedded in. It is written without what may be a
+/// secret of its query.
 pub(crate) const PAGE: By<Url> = By {
     read: page,
-    write: |page| Some(page.as_str().into()),
+    write: |page| Some(masked_url(page.as_str(), WITH_NAMES).into()),
     schema: |_| json!({ "type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?:[^#]+$" }),
 };
 
@@ -179,7 +183,9 @@ fn page(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Opti
             return None;
         }
     };
-    let problem = if !matches!(page.scheme(), "http" | "https") {
+    let problem = if text.contains(HIDDEN) && !reader.is_redacted() {
+        Some("was redacted when this scenario was stored")
+    } else if !matches!(page.scheme(), "http" | "https") {
         Some("is not the URL of a page of http or https")
     } else if page.fragment().is_some() {
         Some("has a fragment, which browsers do not send")

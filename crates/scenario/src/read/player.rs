@@ -136,6 +136,19 @@ mod tests {
     }
 
     #[test]
+    fn a_page_is_stored_without_what_may_be_a_secret_of_its_query_and_asked_for_again() {
+        let page = "https://a.example/watch?v=1&jwt=hunter2";
+        let text = format!(
+            "[target]\nurl = \"{FILE}\"\n[crowd]\nsize = 3\nplayer = {{ page = \"{page}\" }}\n"
+        );
+        let stored = Scenario::parse(&text).unwrap().to_toml();
+        assert!(stored.contains("https://a.example/watch?v=1&jwt=…\""), "{stored}");
+        assert_eq!(Scenario::parse_stored(&stored).unwrap().to_toml(), stored);
+        let error = Scenario::parse(&stored).unwrap_err().to_string();
+        assert!(error.contains("player.page` was redacted when"), "{error}");
+    }
+
+    #[test]
     fn a_recorded_page_is_read_and_written_again() {
         let page = r#"har = "watch.har", warm = 0.3, warm_age = "1h", origins = { "https://A.example:443" = "http://127.0.0.1:81/" }"#;
         let page = read(FILE, page).unwrap().recorded_page.unwrap();

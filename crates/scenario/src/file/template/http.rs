@@ -1,10 +1,14 @@
-//! The schema of `post` of a `chat.template`, and how it is written.
+//! The schema of `post` of a `chat.template`, and how it and `headers` are written.
+
+use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::written;
 use crate::chat::ChatHttp;
+use crate::masked::names_a_secret;
+use crate::secret::HIDDEN;
 
 /// Where messages are sent to, on a server of server-sent events. Paths are on the target's server.
 #[derive(Serialize, JsonSchema)]
@@ -40,5 +44,24 @@ pub(super) fn post(http: &ChatHttp) -> Option<PostFile> {
         keep_alive: http.keep_alive.as_ref().map(written),
         pong: http.pong.as_ref().map(written),
         content_type: http.content_type.clone(),
+    })
+}
+
+/// The headers without the secrets that they say themselves.
+pub(super) fn headers(http: &ChatHttp) -> BTreeMap<String, String> {
+    let value = |name: &str, value: &str| {
+        let is_shown = !names_a_secret(name) || is_of_token(value);
+        if is_shown { value.to_owned() } else { HIDDEN.to_owned() }
+    };
+    let headers = http.headers.iter();
+    headers.map(|(name, text)| (name.clone(), value(name, text.written()))).collect()
+}
+
+/// Whether all that is secret of a value is the token of the target: `Bearer {token}`,
+/// `sid={token}`.
+fn is_of_token(value: &str) -> bool {
+    value.strip_suffix("{token}").is_some_and(|before| {
+        let name = before.strip_suffix([' ', '=']).unwrap_or(before);
+        name.bytes().all(|byte| byte.is_ascii_alphabetic() || b"-_".contains(&byte))
     })
 }

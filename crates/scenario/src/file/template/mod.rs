@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::chat::{ChatTemplate, ChatText, JoinStep};
 mod http;
 
-use http::{PostFile, post};
+use http::{PostFile, headers, post};
 
 use crate::file::Duration;
 use crate::file::written::duration;
@@ -160,12 +160,7 @@ pub(crate) fn template(template: &ChatTemplate) -> TemplateFile {
         echo: template.echo,
         stream: template.http.stream.as_ref().map(written),
         post: post(&template.http),
-        headers: template
-            .http
-            .headers
-            .iter()
-            .map(|(name, value)| (name.clone(), written(value)))
-            .collect(),
+        headers: headers(&template.http),
         replay: template.http.replay.then_some(true),
     }
 }

@@ -5,6 +5,7 @@ use super::{SENT, text, text_of};
 use crate::chat::{ChatHttp, ChatText, ChatVariable};
 use crate::read::fields::{Fields, Reader};
 use crate::read::tree::{Entry, Value};
+use crate::secret::HIDDEN;
 
 const POST: &str = "a table such as { path = \"/say\", content_type = \"application/json\" }";
 const HEADERS: &str = "a table such as { Authorization = \"Bearer {token}\" }";
@@ -130,10 +131,18 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Cha
     }
     let path = format!("{path}.{shown}");
     let written = reader.text(&entry.node, &path, "text")?;
-    if !is_value(&written) {
-        let message = format!(
-            "`{path}` has characters that are not printable ASCII, or begins or ends with a space"
-        );
+    let is_redacted = written.contains(HIDDEN);
+    let problem = if reader.is_redacted() && written == HIDDEN {
+        None
+    } else if is_redacted {
+        Some("was redacted when this scenario was stored")
+    } else if is_value(&written) {
+        None
+    } else {
+        Some("has characters that are not printable ASCII, or begins or ends with a space")
+    };
+    if let Some(problem) = problem {
+        let message = format!("`{path}` {problem}");
         reader.fail(entry.node.span, message, "write for example \"Bearer {token}\"");
         return None;
     }

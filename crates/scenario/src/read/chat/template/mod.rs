@@ -226,6 +226,7 @@ fn keep_alive(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<KeepAlive>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Scenario;
     use crate::read::read_cohort;
 
     fn read(template: &str) -> Result<ChatTemplate, String> {
@@ -306,6 +307,26 @@ replay = true"#,
             let error = error.unwrap_err();
             assert!(error.contains(expect) && error.contains(hint), "{keys}: {error}");
         }
+    }
+
+    #[test]
+    fn a_secret_of_a_header_is_not_stored_and_asked_for_again() {
+        let text = r#"[target]
+url = "chat+https://h/events"
+[crowd]
+size = 3
+[crowd.chat.template]
+join = [{ send = "{nick}", path = "/join" }]
+say = "{text}"
+headers = { Authorization = "Bearer hunter2", Cookie = "sid={token}", X-Room = "a" }
+"#;
+        let stored = Scenario::parse(text).unwrap().to_toml();
+        for line in ["Authorization = \"…\"", "Cookie = \"sid={token}\"", "X-Room = \"a\""] {
+            assert!(stored.contains(line), "{line} is not in {stored}");
+        }
+        assert_eq!(Scenario::parse_stored(&stored).unwrap().to_toml(), stored);
+        let error = Scenario::parse(&stored).unwrap_err().to_string();
+        assert!(error.contains("Authorization` was redacted when"), "{error}");
     }
 
     #[test]
