@@ -120,7 +120,7 @@ const MOMENTS: By<Vec<ChatMoment>> = By {
 const ORIGIN: By<String> = By {
     read: origin,
     write: |origin| Some(origin.as_str().into()),
-    schema: |_| json!({ "type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://" }),
+    schema: |_| json!({ "type": "string", "pattern": "^https?://" }),
 };
 
 /// With this key the other one is read.

@@ -108,7 +108,7 @@ fn a_key_that_is_left_out_is_not_written_with_its_usual_value() {
 fn the_schema_of_a_cohort_and_of_a_watch_takes_what_is_read() {
     let validator = jsonschema::validator_for(&crate::json_schema().to_value()).unwrap();
     let viewers = "[target]\nurl = \"http://127.0.0.1/a.m3u8\"\n[crowd]\nsize = 3\n";
-    let seed = u64::MAX;
+    let (seed, chat) = (u64::MAX, "chat = { url = \"xmpp+wss://127.0.0.1/ws?room=a@b\"");
     for (keys, is_read) in [
         ("chat = { url = \"XMPP+WSS://127.0.0.1/ws?room=a@b\" }".to_owned(), true),
         ("publish = { video = \"a.h264\", fps = 2000 }".to_owned(), false),
@@ -120,6 +120,11 @@ fn the_schema_of_a_cohort_and_of_a_watch_takes_what_is_read() {
         ("player = { position = \"random\", http = { \"3\" = 41 } }".to_owned(), true),
         ("player = { position = \"later\" }".to_owned(), false),
         ("player = { http = { \"3\" = -1 } }".to_owned(), false),
+        ("player = { http = {} }".to_owned(), false),
+        ("player = { scale = 0 }".to_owned(), false),
+        ("player = { scale = 0.0001 }".to_owned(), false),
+        (format!("{chat}, origin = \"https://a.example\" }}"), true),
+        (format!("{chat}, origin = \"HTTPS://A\" }}"), false),
         ("player = { har = \"\" }".to_owned(), false),
         ("reconnect = { within = \"2s\" }".to_owned(), false),
         ("[[watch]]\npid = 2147483647".to_owned(), true),
@@ -133,5 +138,11 @@ fn the_schema_of_a_cohort_and_of_a_watch_takes_what_is_read() {
         let error =
             Scenario::parse(&text).map_or_else(|error| error.to_string(), |_| String::new());
         assert_eq!(error.is_empty(), is_read, "{keys}: {error}");
+    }
+    let player = "[target]\nurl = \"rtsp://127.0.0.1/a\"\n[crowd]\nsize = 3\nplayer = { scale = ";
+    for scale in ["-1000", "-0.001", "0.001", "1000"] {
+        let text = format!("{player}{scale} }}\n");
+        let instance = serde_json::to_value(toml::from_str::<toml::Table>(&text).unwrap()).unwrap();
+        assert!(validator.is_valid(&instance) && Scenario::parse(&text).is_ok(), "{scale}");
     }
 }

@@ -143,7 +143,12 @@ const SCALE: By<i32> = By {
         reader.number(fields, key, is_one, words).map(|number| (number * 1e3).round() as i32)
     },
     write: |milli| Some((f64::from(*milli) / 1e3).into()),
-    schema: |_| json!({ "type": "number", "minimum": -1_000, "maximum": 1_000 }),
+    schema: |_| {
+        json!({ "type": "number", "anyOf": [
+            { "minimum": -1_000, "maximum": -0.001 },
+            { "minimum": 0.001, "maximum": 1_000 },
+        ] })
+    },
 };
 
 /// The fastest playback, in thousandths of the normal speed.
