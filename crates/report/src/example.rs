@@ -31,7 +31,7 @@ fn info(seconds: i64) -> RunInfo {
     let scenario =
         "[target]\nurl = \"ws://media.example:3333/app/stream\"\n\n[crowd]\nsize = 100\n";
     RunInfo {
-        format: 1,
+        format: 2,
         throng_version: "0.1.0".into(),
         scenario: scenario.into(),
         target: "ws://media.example:3333/app/stream".into(),
