@@ -91,16 +91,31 @@ pub(crate) fn masked_words(words: &[String]) -> Vec<String> {
 /// is none that the command says.
 pub(crate) fn has_masked_words(words: &[String]) -> bool {
     // None is masked again where it stands for all: a word, a part of a path, a fragment, what a
-    // flag about a secret says.
+    // flag about a secret says. A word may have the words of a shell.
     let is_whole = |word: &String| {
+        let mut pieces = word.split(|c: char| c.is_whitespace() || QUOTES.contains(&c));
         word == HIDDEN
-            || ["/…", "\\…", "#…"].iter().any(|whole| word.contains(whole))
-            || (word.starts_with('-') && word.contains("=…"))
+            || ["/…", "\\…"].iter().any(|whole| word.contains(whole))
+            || pieces.any(|piece| is_masked_flag(piece) || has_masked_fragment(piece))
     };
     let probed: Vec<String> = words.iter().map(|word| probed(word)).collect();
     let count =
         |words: &[String]| -> usize { words.iter().map(|word| word.matches(PROBE).count()).sum() };
     words.iter().any(is_whole) || count(&masked_words(&probed)) < count(&probed)
+}
+
+/// Whether a word is a flag about a secret, such as earlier versions have hidden all values of:
+/// `--password-file=…`.
+fn is_masked_flag(word: &str) -> bool {
+    let flag = word.split_once('=').filter(|(_, value)| value.starts_with(HIDDEN));
+    flag.is_some_and(|(flag, _)| flag.starts_with('-') && names_a_secret(flag))
+}
+
+/// Whether a word has a fragment that is hidden as a whole where it has a value: `http://h/m#…`.
+fn has_masked_fragment(word: &str) -> bool {
+    word.split_once("#…").is_some_and(|(before, after)| {
+        !masked_text(&format!("{before}#k={PROBE}{after}")).contains(PROBE)
+    })
 }
 
 /// What may stand for a secret. It is random, as names are shown where secrets are not.
@@ -608,6 +623,12 @@ mod tests {
             (&["/page#…"], true),
             (&["C:\\…"], true),
             (&["--password-file=…"], true),
+            (&["sh", "-c", "srv --password-file=…"], true),
+            (&["sh", "-c", "exec srv '--max-keys=…' --port 80"], true),
+            (&["srv", "--motd=…"], false),
+            (&["sh", "-c", "srv --title=… --port 80"], false),
+            (&["sh", "-c", "echo #… && exec srv"], false),
+            (&["sh", "-c", "curl http://h/m#… > log"], true),
             (&["http://proxy/…"], true),
             (&["rtmp://h/live/…"], true),
             (&["Authorization: …"], true),
