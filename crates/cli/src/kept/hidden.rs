@@ -119,7 +119,8 @@ fn masked_at(path: &str, value: Value) -> Option<Value> {
 }
 
 /// Whether two files, of both of which the secrets are hidden, say the same. What an earlier
-/// version hid may be shown now: the `…` of the kept one stands for any one value.
+/// version hid may be shown now: the `…` of the kept one stands for any one value, within a text
+/// for any one word.
 pub(crate) fn is_same_file(kept: &str, given: &str) -> bool {
     let table = |text: &str| text.parse::<Table>().ok().map(Value::Table);
     table(kept).zip(table(given)).is_some_and(|(kept, given)| is_same(&kept, &given))
@@ -133,6 +134,7 @@ fn is_same(kept: &Value, given: &Value) -> bool {
             let is_one = !given.is_array() && !given.is_table();
             is_one || is_all_hidden(given)
         }
+        (Value::String(kept), Value::String(given)) => fits(kept, given),
         (Value::Array(kept), Value::Array(given)) => {
             kept.len() == given.len()
                 && kept.iter().zip(given).all(|(kept, given)| is_same(kept, given))
@@ -147,6 +149,29 @@ fn is_same(kept: &Value, given: &Value) -> bool {
         (kept, Value::Array(given)) => matches!(given.as_slice(), [given] if is_same(kept, given)),
         (kept, given) => kept == given,
     }
+}
+
+/// Whether a text is a kept one with words in place of each `…`: what stands around these follows
+/// each other in it, from its begin to its end.
+fn fits(kept: &str, given: &str) -> bool {
+    let mut parts = kept.split(HIDDEN).peekable();
+    let Some(mut rest) = parts.next().and_then(|first| given.strip_prefix(first)) else {
+        return false;
+    };
+    while let Some(part) = parts.next() {
+        let at = if parts.peek().is_none() {
+            rest.strip_suffix(part).map(str::len)
+        } else {
+            let first = rest.chars().next().map_or(0, char::len_utf8);
+            rest.get(first..).and_then(|after| after.find(part)).map(|at| first + at)
+        };
+        let Some((word, after)) = at.and_then(|at| rest.split_at_checked(at)) else { return false };
+        if word.is_empty() || word.contains(char::is_whitespace) {
+            return false;
+        }
+        rest = after.get(part.len()..).unwrap_or_default();
+    }
+    rest.is_empty()
 }
 
 /// Whether a value has nothing but secrets, and words that say where one is.
@@ -248,6 +273,32 @@ Other = "S3CRET"
         ] {
             assert_eq!(is_same_file(&kept, &given), is_same, "{given}");
         }
+    }
+
+    #[test]
+    fn what_is_hidden_within_a_text_may_be_any_one_word() {
+        for (kept, given, is_same) in [
+            ("--max-keys=…", "--max-keys=5", true),
+            ("--max-keys=…", "--max-keys=…", true),
+            ("--max-keys=…", "--max-keys=", false),
+            ("--max-keys=…", "--max-users=5", false),
+            ("srv --max-keys …", "srv --max-keys 5", true),
+            ("srv --max-keys …", "srv --max-keys 5 --port 80", false),
+            ("srv --max-keys … -p 80", "srv --max-keys 5 -p 80", true),
+            ("srv --max-keys … -p 80", "srv --max-keys 5 -v -p 80", false),
+            ("srv --max-keys … -p 80", "srv --max-keys 5 -p 81", false),
+            ("a=… b=… c", "a=1 b=2 c", true),
+            ("a=… b=… c", "a=1 c=2 c", false),
+            ("http://…@a/m", "http://…@c/m", false),
+            ("srv", "srv", true),
+            ("srv", "srv -v", false),
+        ] {
+            let file = |word: &str| format!("command = [\"{word}\"]\n");
+            assert_eq!(is_same_file(&file(kept), &file(given)), is_same, "{kept}: {given}");
+        }
+        let all = [Hidden::of_set("watch.command=srv --max-keys …").unwrap()];
+        assert!(is_given(&all, "watch.command=srv --max-keys 5"));
+        assert!(!is_given(&all, "watch.command=other --max-keys 5"));
     }
 
     #[test]
