@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use throng_observation::masked::{Shown, masked_url};
 
+use crate::chat::ChatVariable;
 use crate::secret::{HIDDEN, Secret, may_be_shown};
 use crate::suggestion::nearest;
 
@@ -240,12 +241,16 @@ fn shown_pair(pair: &str) -> String {
     let Some((name, value)) = pair.split_once('=') else { return HIDDEN.to_owned() };
     let mut filled = format!("{name}=");
     for (index, piece) in value.split('{').enumerate() {
-        match piece.split_once('}') {
+        match variable_of(piece) {
             Some((_, rest)) if index > 0 => {
                 filled.push('0');
                 filled.push_str(rest);
             }
-            _ => filled.push_str(piece),
+            Some(_) | None => {
+                // With its brace it is no plain value.
+                filled.push_str(if index > 0 { "{" } else { "" });
+                filled.push_str(piece);
+            }
         }
     }
     if may_be_shown(&filled) {
@@ -261,17 +266,41 @@ fn shown_pair(pair: &str) -> String {
 fn around_variables(text: &str) -> String {
     let mut shown = String::new();
     for (index, piece) in text.split('{').enumerate() {
-        let rest = match piece.split_once('}') {
+        let rest = match variable_of(piece) {
             Some((word, rest)) if index > 0 => {
                 // Writing to a String does not fail.
                 let _ = write!(shown, "{{{word}}}");
                 rest
             }
-            _ => piece,
+            Some(_) | None => piece,
         };
-        shown.push_str(if rest.is_empty() { "" } else { HIDDEN });
+        let is_told = rest.is_empty() || shown.ends_with(HIDDEN);
+        shown.push_str(if is_told { "" } else { HIDDEN });
     }
     shown
+}
+
+/// The word of the variable that a piece behind `{` begins with, of a URL or of a path of a chat,
+/// and what follows. Other words in braces may be secrets.
+fn variable_of(piece: &str) -> Option<(&str, &str)> {
+    let is_variable =
+        |word: &str| UrlVariable::from_word(word).is_some() || ChatVariable::is_word(word);
+    piece.split_once('}').filter(|(word, _)| is_variable(word))
+}
+
+/// How the URL of a page is shown: with names in its query. It has no variables.
+pub(crate) const OF_PAGES: Shown = Shown { pair: shown_pair_of_page, key: hidden };
+
+fn shown_pair_of_page(pair: &str) -> String {
+    match pair.split_once('=') {
+        Some(_) if may_be_shown(pair) => pair.to_owned(),
+        Some((name, _)) => format!("{name}={HIDDEN}"),
+        None => hidden(pair),
+    }
+}
+
+fn hidden(_: &str) -> String {
+    HIDDEN.to_owned()
 }
 
 #[cfg(test)]

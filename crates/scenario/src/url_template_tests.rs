@@ -88,3 +88,18 @@ fn a_displayed_url_keeps_its_variables_and_no_secret_and_parses_again() {
     assert_eq!(shown.as_deref(), Some("whep+http://h/7?id=x7&r={random}"));
     assert_eq!(target("whep+http://h/x").shown_of(&values(7)), None);
 }
+
+#[test]
+fn braces_around_another_word_than_a_variable_hide_no_secret() {
+    for (text, expect) in [
+        ("http://h/x?jwt={hunter2}", "http://h/x?jwt=…"),
+        ("http://h/x?a={hunter2}&b={n}", "http://h/x?a=…&b={n}"),
+        ("http://h/x?a={n}{hunter2", "http://h/x?a={n}…"),
+        ("http://h/x?ctx={\"sid\":\"hunter2\"}", "http://h/x?ctx=…"),
+        ("http://h/x?as={nick}", "http://h/x?as={nick}"),
+    ] {
+        assert_eq!(masked_url(text, WITH_NAMES), expect);
+    }
+    let page = "http://h/x?v=1&room={n}&jwt={hunter2}&{hunter2}";
+    assert_eq!(masked_url(page, OF_PAGES), "http://h/x?v=1&room=…&jwt=…&…");
+}

@@ -145,6 +145,11 @@ impl ChatVariable {
             Self::Rest => "rest",
         }
     }
+
+    /// Whether a word in braces is one.
+    pub(crate) fn is_word(word: &str) -> bool {
+        Self::ALL.into_iter().any(|variable| variable.word() == word)
+    }
 }
 
 /// A text with variables, in parts. Other braces are text, so that JSON can be written as it is.

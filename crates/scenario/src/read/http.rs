@@ -12,7 +12,7 @@ use crate::keys::{By, Named as _};
 use crate::player::PlayerConfig;
 use crate::secret::{HIDDEN, TokenSource};
 use crate::suggestion::nearest;
-use crate::url_template::WITH_NAMES;
+use crate::url_template::OF_PAGES;
 
 /// Largest weight of a version.
 const WEIGHT_MAX: f64 = 1e6;
@@ -167,7 +167,7 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Tok
 /// secret of its query.
 pub(crate) const PAGE: By<Url> = By {
     read: page,
-    write: |page| Some(masked_url(page.as_str(), WITH_NAMES).into()),
+    write: |page| Some(masked_url(page.as_str(), OF_PAGES).into()),
     schema: |_| json!({ "type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?:[^#]+$" }),
 };
 
@@ -183,7 +183,10 @@ fn page(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Opti
             return None;
         }
     };
-    let problem = if text.contains(HIDDEN) && !reader.is_redacted() {
+    // The same as it is in a URL.
+    let is_hidden =
+        text.contains(HIDDEN) || page.as_str().to_ascii_uppercase().contains("%E2%80%A6");
+    let problem = if is_hidden && !reader.is_redacted() {
         Some("was redacted when this scenario was stored")
     } else if !matches!(page.scheme(), "http" | "https") {
         Some("is not the URL of a page of http or https")

@@ -146,6 +146,13 @@ mod tests {
         assert_eq!(Scenario::parse_stored(&stored).unwrap().to_toml(), stored);
         let error = Scenario::parse(&stored).unwrap_err().to_string();
         assert!(error.contains("player.page` was redacted when"), "{error}");
+        for escaped in ["%E2%80%A6", "%e2%80%a6"] {
+            let error = Scenario::parse(&stored.replace('…', escaped)).unwrap_err().to_string();
+            assert!(error.contains("player.page` was redacted when"), "{error}");
+        }
+        let braced = text.replace("jwt=hunter2", "jwt={hunter2}&ctx={'sid':'hunter2'}");
+        let stored = Scenario::parse(&braced).unwrap().to_toml();
+        assert!(stored.contains("https://a.example/watch?v=1&jwt=…&ctx=…\""), "{stored}");
     }
 
     #[test]
