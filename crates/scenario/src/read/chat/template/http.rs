@@ -131,11 +131,14 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Cha
     }
     let path = format!("{path}.{shown}");
     let written = reader.text(&entry.node, &path, "text")?;
-    let is_redacted = written.contains(HIDDEN);
-    let problem = if reader.is_redacted() && written == HIDDEN {
+    let is_reference = ["env:", "file:"].iter().any(|begin| written.starts_with(begin));
+    // Earlier versions took references for values.
+    let problem = if reader.is_redacted() && (written == HIDDEN || is_reference) {
         None
-    } else if is_redacted {
+    } else if written.contains(HIDDEN) {
         Some("was redacted when this scenario was stored")
+    } else if is_reference {
+        Some("would be sent as it is written: a header of a chat is no reference")
     } else if is_value(&written) {
         None
     } else {
@@ -143,7 +146,12 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Cha
     };
     if let Some(problem) = problem {
         let message = format!("`{path}` {problem}");
-        reader.fail(entry.node.span, message, "write for example \"Bearer {token}\"");
+        let help = if is_reference {
+            "write {token}, and target.token = \"env:NAME\""
+        } else {
+            "write for example \"Bearer {token}\""
+        };
+        reader.fail(entry.node.span, message, help);
         return None;
     }
     Some((entry.key.clone(), text_of(reader, &entry.node, &path, &written, &IN_HEADERS)?))

@@ -296,6 +296,11 @@ replay = true"#,
             ("headers = { Origin = \"a\" }", "throng sets this header itself", "chat.origin"),
             ("headers = { X-A = \"{nick}\" }", "`{nick}` is not known here", "{token}"),
             ("headers = { \"X A\" = \"a\" }", "is not the name of a header", "X-Session"),
+            (
+                "headers = { X-A = \"env:NAME\" }",
+                "headers.X-A` would be sent as it is written",
+                "write {token}, and target.token = \"env:NAME\"",
+            ),
             ("headers = \"a\"", "headers` is not a table", "Bearer {token}"),
             ("replay = 1", "is not true or false", "write true or false"),
             ("stream = \"/e?{nick}\"\nnick_taken = \"x\"", "`stream` has `{nick}`", "from stream"),
@@ -318,10 +323,10 @@ size = 3
 [crowd.chat.template]
 join = [{ send = "{nick}", path = "/join" }]
 say = "{text}"
-headers = { Authorization = "Bearer hunter2", Cookie = "sid={token}", X-Room = "a" }
+headers = { Authorization = "Bearer hunter2", Cookie = "sid={token}", X-Up = "hunter2" }
 "#;
         let stored = Scenario::parse(text).unwrap().to_toml();
-        for line in ["Authorization = \"…\"", "Cookie = \"sid={token}\"", "X-Room = \"a\""] {
+        for line in ["Authorization = \"…\"", "Cookie = \"sid={token}\"", "X-Up = \"…\""] {
             assert!(stored.contains(line), "{line} is not in {stored}");
         }
         assert_eq!(Scenario::parse_stored(&stored).unwrap().to_toml(), stored);
