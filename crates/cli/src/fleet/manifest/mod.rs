@@ -171,8 +171,9 @@ fn travels(scenario: &Scenario, plan: &Plan) -> Result<(), String> {
     if !secrets.is_empty() {
         return Err(format!(
             "{}: what is or may be a secret is written out, and a ConfigMap is for everybody who \
-             may read the namespace: write env:NAME",
-            secrets.join(", ")
+             may read the namespace: {}",
+            secrets.join(", "),
+            instead_of(&secrets)
         ));
     }
     if let Some(page) = plan.roles.iter().find_map(|role| role.player.recorded_page.as_ref()) {
@@ -185,6 +186,21 @@ fn travels(scenario: &Scenario, plan: &Plan) -> Result<(), String> {
         )),
         None => Ok(()),
     }
+}
+
+/// What to write in place of secrets at these paths. Not all of them can be references.
+fn instead_of(paths: &[String]) -> String {
+    let advice = paths.iter().map(|path| {
+        if path.ends_with(".player.page") {
+            "shorten the query of the page"
+        } else if path.contains(".chat.template.headers") {
+            "write {token} into the header of the chat, and target.token = \"env:NAME\""
+        } else {
+            "write env:NAME"
+        }
+    });
+    let advice: BTreeSet<&str> = advice.collect();
+    advice.into_iter().collect::<Vec<_>>().join("; ")
 }
 
 /// What may be meant, and may not work.
