@@ -44,6 +44,11 @@ impl UrlVariable {
     fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|variable| variable.word() == word)
     }
+
+    /// The word that is probably meant.
+    fn nearest(word: &str) -> Option<&'static str> {
+        nearest(word, Self::ALL.into_iter().map(Self::word))
+    }
 }
 
 /// The values of the variables, for one participant.
@@ -162,8 +167,7 @@ fn unknown(word: Option<&str>, at: Range<usize>) -> UrlTemplateError {
     // Anything but a short word may be a part of a secret and is not shown.
     let word =
         word.filter(|word| word.len() <= 20 && word.bytes().all(|b| b.is_ascii_alphanumeric()));
-    let near =
-        word.and_then(|word| nearest(word, UrlVariable::ALL.into_iter().map(UrlVariable::word)));
+    let near = word.and_then(UrlVariable::nearest);
     let near = near.map_or_else(String::new, |near| format!("did you mean {{{near}}}? Otherwise "));
     let message = match word {
         Some(word) => format!("unknown variable `{{{word}}}`"),
@@ -281,10 +285,11 @@ fn around_variables(text: &str) -> String {
 }
 
 /// The word of the variable that a piece behind `{` begins with, of a URL or of a path of a chat,
-/// and what follows. Other words in braces may be secrets.
+/// and what follows; also a misspelt one, at which an error points. Other words in braces may be
+/// secrets.
 fn variable_of(piece: &str) -> Option<(&str, &str)> {
     let is_variable =
-        |word: &str| UrlVariable::from_word(word).is_some() || ChatVariable::is_word(word);
+        |word: &str| UrlVariable::nearest(word).is_some() || ChatVariable::is_word(word);
     piece.split_once('}').filter(|(word, _)| is_variable(word))
 }
 
