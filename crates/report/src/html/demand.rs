@@ -1,6 +1,7 @@
 //! The demand of a user on each resource, which is exhausted first, and which would be next.
 
 use throng_analysis::demand::Demand;
+use throng_observation::units::grouped;
 
 use super::markup::{escape, table};
 use crate::cause::{amount, join_cost};
@@ -42,7 +43,9 @@ pub(crate) fn render(summary: &Summary) -> String {
 
 fn row(demand: &Demand) -> Vec<String> {
     let range = demand.users_low.zip(demand.users_high);
-    let range = range.map_or_else(String::new, |(low, high)| format!(" ({low:.0}–{high:.0})"));
+    let range = range.map_or_else(String::new, |(low, high)| {
+        format!(" ({}–{})", grouped(low, 0), grouped(high, 0))
+    });
     let mut note = Vec::new();
     match demand.curve {
         Some(curve) if curve < 0.0 => {
@@ -61,7 +64,7 @@ fn row(demand: &Demand) -> Vec<String> {
         amount(demand, demand.per_user_error),
         amount(demand, demand.used),
         demand.limit.map_or_else(|| "–".into(), |limit| amount(demand, limit)),
-        demand.users.map_or_else(|| "–".into(), |users| format!("{users:.0}{range}")),
+        demand.users.map_or_else(|| "–".into(), |users| format!("{}{range}", grouped(users, 0))),
         note.join(", "),
     ]
 }
@@ -72,30 +75,43 @@ mod tests {
 
     use super::*;
 
+    fn demand(curve: Option<f64>) -> Demand {
+        Demand {
+            resource: Resource::HostCpu,
+            instance: String::new(),
+            group: None,
+            setting: None,
+            unit: "ratio".into(),
+            per_user: 0.02,
+            per_user_error: 0.001,
+            idle: 0.1,
+            curve,
+            used: 1.0,
+            limit: None,
+            users: None,
+            users_low: None,
+            users_high: None,
+            extrapolated: false,
+            loads: 8,
+            fit: None,
+        }
+    }
+
+    #[test]
+    fn users_are_in_groups_as_all_large_numbers() {
+        let range = (Some(142_350.0), Some(218_603.0));
+        let demand = Demand {
+            users: Some(180_476.0),
+            users_low: range.0,
+            users_high: range.1,
+            ..demand(None)
+        };
+        assert_eq!(row(&demand)[5], "180,476 (142,350–218,603)");
+    }
+
     #[test]
     fn the_direction_of_a_curve_is_said() {
-        let note = |curve| {
-            let demand = Demand {
-                resource: Resource::HostCpu,
-                instance: String::new(),
-                group: None,
-                setting: None,
-                unit: "ratio".into(),
-                per_user: 0.02,
-                per_user_error: 0.001,
-                idle: 0.1,
-                curve,
-                used: 1.0,
-                limit: None,
-                users: None,
-                users_low: None,
-                users_high: None,
-                extrapolated: false,
-                loads: 8,
-                fit: None,
-            };
-            row(&demand).pop()
-        };
+        let note = |curve| row(&demand(curve)).pop();
         assert_eq!(
             note(Some(1e-4)).as_deref(),
             Some("curved: the more users, the more each costs")

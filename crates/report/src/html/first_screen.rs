@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use throng_observation::calendar;
 use throng_observation::run::RunData;
-use throng_observation::units::{bit_rate, bytes, count, duration_ms, percent};
+use throng_observation::units::{bit_rate, bytes, count, duration_ms, grouped, percent};
 
 use super::markup::{Cell, Table, escape};
 use crate::chat::Chat;
@@ -229,7 +229,11 @@ fn received(summary: &Summary) -> Vec<Figure> {
         (
             "packet loss",
             known(media.loss_ratio, percent),
-            format!("{} of {packets} packets", sums.packets_lost),
+            format!(
+                "{} of {} packets",
+                grouped(sums.packets_lost as f64, 0),
+                grouped(packets as f64, 0)
+            ),
         ),
     ];
     if let Some(fps) = video.fps_p50 {
