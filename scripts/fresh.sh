@@ -26,6 +26,8 @@ debian() {
   cp -rL /etc/apt/apt.conf.d /etc/apt/auth.conf.d /etc/apt/sources.list.d "$root/etc/apt/"
   cp /etc/resolv.conf /etc/hosts "$root/etc/"
   cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
+  # From these a package that is installed later makes that file anew.
+  cp -rL /usr/local/share/ca-certificates "$root/usr/local/share/"
   local settings
   for settings in /etc/apt/sources.list /etc/pip.conf /etc/npmrc ~/.npmrc ~/.config/pip ~/.cargo/config.toml; do
     [[ ! -e $settings ]] || { mkdir -p "$root/$(dirname "$settings")" && cp -rL "$settings" "$root/$(dirname "$settings")/"; }
