@@ -360,6 +360,14 @@ pub enum Outcome {
     Failed(Failure),
 }
 
+impl Outcome {
+    /// It was asked to leave before it had joined; `detail` says before what.
+    #[must_use]
+    pub fn not_started(detail: &'static str) -> Self {
+        Self::Failed(Failure::new(FailureReason::NotStarted, detail))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -199,6 +199,15 @@ pub enum Output {
     Timeout(Instant, Why),
 }
 
+impl Output {
+    /// Nothing to do before a deadline. One that has passed without any work would make the driver
+    /// spin.
+    #[inline]
+    pub(crate) fn wait(now: Instant, (at, why): (Instant, Why)) -> Self {
+        Self::Timeout(at.max(now + Duration::from_millis(1)), why)
+    }
+}
+
 /// Longer than any run: a participant that waits for nothing but an input waits so long.
 pub(crate) const NEVER: Duration = Duration::from_secs(10 * 365 * 86_400);
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use throng_observation::{Failure, FailureReason, MediaPath, Observation, Outcome, Phase};
 use throng_scenario::IpProtocol;
@@ -247,8 +247,7 @@ impl Publisher {
             Stage::Over => return,
             Stage::Active => Outcome::Completed,
             Stage::Idle | Stage::Joining { .. } => {
-                let detail = "left before the server took its media";
-                Outcome::Failed(Failure::new(FailureReason::NotStarted, detail))
+                Outcome::not_started("left before the server took its media")
             }
         };
         self.end(now, outcome);
@@ -342,8 +341,6 @@ impl Participant for Publisher {
         if let Some(output) = self.outputs.pop_front() {
             return output;
         }
-        let (at, why) = self.next_deadline();
-        // A deadline that has passed without any work would make the driver spin.
-        Output::Timeout(at.max(now + Duration::from_millis(1)), why)
+        Output::wait(now, self.next_deadline())
     }
 }

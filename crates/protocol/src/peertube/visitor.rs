@@ -595,10 +595,7 @@ impl Participant for Visitor {
                     let outcome = if self.video.is_some() {
                         Outcome::Completed
                     } else {
-                        Outcome::Failed(Failure::new(
-                            FailureReason::NotStarted,
-                            "left before the page was there",
-                        ))
+                        Outcome::not_started("left before the page was there")
                     };
                     self.leave(now, outcome);
                 }
@@ -627,8 +624,7 @@ impl Participant for Visitor {
         {
             return Output::Ended(outcome);
         }
-        let (at, why) = self.next_deadline(now);
-        Output::Timeout(at.max(now + Duration::from_millis(1)), why)
+        Output::wait(now, self.next_deadline(now))
     }
 }
 

@@ -2,9 +2,9 @@
 //! leaves.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
+use throng_observation::{Failure, FailureReason, Observation, Phase};
 use throng_scenario::IpProtocol;
 use throng_scenario::consent::way_to_agree;
 
@@ -195,13 +195,9 @@ impl Publisher {
     }
 
     fn fail(&mut self, now: Instant, failure: Failure) {
-        match self.session.stage {
-            Stage::Leaving { .. } => self.session.over(),
-            Stage::Over => {}
-            _ => {
-                self.say_goodbye(now);
-                self.session.part(now, Outcome::Failed(failure));
-            }
+        if let Some(outcome) = self.session.outcome_of_failing(failure) {
+            self.say_goodbye(now);
+            self.session.part(now, outcome);
         }
     }
 
@@ -247,8 +243,7 @@ impl Participant for Publisher {
         }
         match input {
             Input::Start { .. } => {
-                self.session.started_at = now;
-                self.session.observe(Observation::Reached(Phase::Started, now));
+                self.session.start(now);
                 self.connect(now);
             }
             Input::Opened { channel: SIGNALLING, opening } => self.session.connected(now, &opening),
@@ -287,14 +282,9 @@ impl Participant for Publisher {
         if self.session.outputs.is_empty() && !self.session.is_over() {
             self.tick(now);
         }
-        if !self.session.is_over() {
-            self.session.take_requests();
-        }
         if let Some(output) = self.session.next_output() {
             return output;
         }
-        let (at, why) = self.next_deadline();
-        // A deadline that has passed without any work would make the driver spin.
-        Output::Timeout(at.max(now + Duration::from_millis(1)), why)
+        Output::wait(now, self.next_deadline())
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use rtsp_types::Message;
 use throng_observation::{
-    Detail, Failure, FailureReason, MediaPath, Observation, Outcome, RefusedDestination,
+    Detail, Failure, FailureReason, MediaPath, Observation, Outcome, Phase, RefusedDestination,
 };
 use throng_scenario::{IpProtocol, RtspTransport};
 use url::Url;
@@ -92,6 +92,12 @@ impl Session {
 
     pub(super) fn anomaly(&mut self, place: &'static str, detail: impl Into<Detail>) {
         self.observe(Observation::ProtocolAnomaly { place, detail: detail.into() });
+    }
+
+    /// The participant joins.
+    pub(super) fn start(&mut self, now: Instant) {
+        self.started_at = now;
+        self.observe(Observation::Reached(Phase::Started, now));
     }
 
     /// Opens the connection.
@@ -271,8 +277,12 @@ impl Session {
         }
     }
 
-    /// The next output. What was noticed after the end, in the rest of the same bytes, is dropped.
+    /// The next output, after what the dialogue has to send. What was noticed after the end, in the
+    /// rest of the same bytes, is dropped.
     pub(super) fn next_output(&mut self) -> Option<Output> {
+        if !self.is_over() {
+            self.take_requests();
+        }
         let output = self.outputs.pop_front()?;
         if matches!(output, Output::Ended(_)) {
             self.outputs.clear();
@@ -289,10 +299,19 @@ impl Session {
         match self.stage {
             Stage::Leaving { .. } | Stage::Over => None,
             Stage::Active => Some(Outcome::Completed),
-            _ => Some(Outcome::Failed(Failure::new(
-                FailureReason::NotStarted,
-                "left before it was connected",
-            ))),
+            _ => Some(Outcome::not_started("left before it was connected")),
+        }
+    }
+
+    /// The outcome of a participant that has failed; `None` if it leaves already, which ends then.
+    pub(super) fn outcome_of_failing(&mut self, failure: Failure) -> Option<Outcome> {
+        match self.stage {
+            Stage::Leaving { .. } => {
+                self.over();
+                None
+            }
+            Stage::Over => None,
+            _ => Some(Outcome::Failed(failure)),
         }
     }
 

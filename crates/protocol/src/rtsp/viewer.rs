@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rtsp_types::StatusCode;
 use throng_media::prefetch::Prefetcher;
-use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
+use throng_observation::{Failure, FailureReason, Observation, Phase};
 use throng_scenario::{AtEnd, PlaybackScript};
 
 use super::client::{Answer, Played};
@@ -382,13 +382,9 @@ impl Viewer {
     }
 
     fn fail(&mut self, now: Instant, failure: Failure) {
-        match self.session.stage {
-            Stage::Leaving { .. } => self.session.over(),
-            Stage::Over => {}
-            _ => {
-                self.say_goodbye(now);
-                self.session.part(now, Outcome::Failed(failure));
-            }
+        if let Some(outcome) = self.session.outcome_of_failing(failure) {
+            self.say_goodbye(now);
+            self.session.part(now, outcome);
         }
     }
 
@@ -555,8 +551,7 @@ impl Participant for Viewer {
         }
         match input {
             Input::Start { .. } => {
-                self.session.started_at = now;
-                self.session.observe(Observation::Reached(Phase::Started, now));
+                self.session.start(now);
                 self.connect(now);
             }
             Input::Opened { channel: SIGNALLING, opening } => self.session.connected(now, &opening),
@@ -593,15 +588,10 @@ impl Participant for Viewer {
             self.tick(now);
             self.take_observed();
         }
-        if !self.session.is_over() {
-            self.session.take_requests();
-        }
         if let Some(output) = self.session.next_output() {
             return output;
         }
-        let (at, why) = self.next_deadline();
-        // A deadline that has passed without any work would make the driver spin.
-        Output::Timeout(at.max(now + Duration::from_millis(1)), why)
+        Output::wait(now, self.next_deadline())
     }
 
     fn receive_lag(&mut self, lag: Duration) {

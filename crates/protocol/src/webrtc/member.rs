@@ -365,10 +365,7 @@ impl Member {
             State::Leaving { .. } | State::Over => return,
             State::MediaLost { failure, .. } => Outcome::Failed(failure.clone()),
             _ if self.reached.contains(&Phase::DtlsConnected) => Outcome::Completed,
-            _ => Outcome::Failed(Failure::new(
-                FailureReason::NotStarted,
-                "left before it was connected",
-            )),
+            _ => Outcome::not_started("left before it was connected"),
         };
         self.part(now, outcome, others_follow);
     }
@@ -476,10 +473,7 @@ impl Participant for Member {
             }
             Input::Closed { channel: SIGNALLING, why } => self.tell(now, RoomInput::Closed(why)),
             Input::Fetched { fetch, result } => {
-                let result = match &result {
-                    Ok(response) => Ok(response),
-                    Err(error) => Err(error.clone()),
-                };
+                let result = result.as_ref().map_err(Clone::clone);
                 self.tell(now, RoomInput::Fetched(fetch, result));
             }
             Input::Timeout => self.tick(now),

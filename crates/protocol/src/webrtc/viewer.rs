@@ -164,10 +164,7 @@ impl Viewer {
         let outcome = match &self.state {
             State::Leaving { .. } | State::Over => return,
             _ if self.connection.is_playing() => Outcome::Completed,
-            _ => Outcome::Failed(Failure::new(
-                FailureReason::NotStarted,
-                "left before it was connected",
-            )),
+            _ => Outcome::not_started("left before it was connected"),
         };
         self.part(now, outcome);
     }
@@ -304,7 +301,7 @@ impl Participant for Viewer {
     }
 
     fn poll_output(&mut self, now: Instant) -> Output {
-        let (at, why) = match self.media_only(now) {
+        let deadline = match self.media_only(now) {
             Some(deadline) => deadline,
             None => {
                 if self.outputs.is_empty() {
@@ -317,8 +314,7 @@ impl Participant for Viewer {
                 *self.quiet_until.insert(self.next_deadline())
             }
         };
-        // A deadline that has passed without any work would make the driver spin.
-        Output::Timeout(at.max(now + Duration::from_millis(1)), why)
+        Output::wait(now, deadline)
     }
 
     fn receive_lag(&mut self, lag: Duration) {

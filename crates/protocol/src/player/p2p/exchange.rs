@@ -276,8 +276,7 @@ impl Participant for SegmentExchange {
         }
         let look_at = now + LOOK_EVERY;
         let due = self.neighbours.next_timeout(now).map_or(look_at, |at| at.min(look_at));
-        // A deadline that has passed without any work would make the driver spin.
-        Output::Timeout(due.max(now + Duration::from_millis(1)), "data channel")
+        Output::wait(now, (due, "data channel"))
     }
 }
 

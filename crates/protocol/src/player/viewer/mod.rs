@@ -321,10 +321,7 @@ impl Viewer {
         } else if has_begun {
             Outcome::Completed
         } else {
-            Outcome::Failed(Failure::new(
-                FailureReason::NotStarted,
-                "left before anything was received",
-            ))
+            Outcome::not_started("left before anything was received")
         };
         self.end(now, outcome);
     }
@@ -398,8 +395,6 @@ impl Participant for Viewer {
         {
             return Output::Ended(outcome);
         }
-        let (at, why) = self.next_deadline();
-        // A deadline that has passed without any work would make the driver spin.
-        Output::Timeout(at.max(now + Duration::from_millis(1)), why)
+        Output::wait(now, self.next_deadline())
     }
 }

@@ -12,10 +12,14 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use throng_observation::Failure;
+use url::Url;
 
 use super::super::response_deadline::{ANSWER_WITHIN, ResponseDeadline};
 use super::super::server_message;
-use crate::participant::{Message, Why};
+use crate::participant::{Message, Open, Why};
+
+/// The WebSocket subprotocol; Janus closes connections that do not request it.
+pub(super) const SUBPROTOCOL: &str = "janus-protocol";
 
 /// The name of this server in failures and anomalies.
 pub(super) const SERVER: &str = "Janus";
@@ -147,6 +151,14 @@ impl<T: Copy> Session<T> {
     #[must_use]
     pub fn unmatched(&self) -> u64 {
         self.unmatched
+    }
+
+    /// What to open at `url`, and until when.
+    pub(super) fn open(&self, now: Instant, url: &Url) -> (Open, ResponseDeadline) {
+        let (url, protocols) = (url.clone(), vec![SUBPROTOCOL.into()]);
+        let open = Open::WebSocket { url, protocols, headers: Vec::new() };
+        let within = self.config.answer_within;
+        (open, ResponseDeadline::new(now, within, "Janus: the WebSocket to open"))
     }
 
     /// Creates the session: `create`.

@@ -11,11 +11,10 @@ use url::Url;
 use super::super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use super::super::server_message;
 use super::super::{SignalInput, SignalOutput, Signalling};
-use super::session::{Handle, Jsep, SERVER, Session, SessionConfig, SessionEvent};
-use crate::participant::{Message, Open, Why};
-
-/// The WebSocket subprotocol; Janus closes connections that do not request it.
-const SUBPROTOCOL: &str = "janus-protocol";
+use super::session::{
+    Handle, Jsep, SERVER, SUBPROTOCOL, Session, SessionConfig, SessionEvent,
+};
+use crate::participant::{Message, Why};
 
 /// A mountpoint's id; a string on servers with `string_ids`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -349,17 +348,9 @@ impl Signalling for Streaming {
     fn handle(&mut self, now: Instant, input: SignalInput<'_>) {
         match input {
             SignalInput::Start => {
-                let within = self.config.session.answer_within;
-                self.state = State::Opening(ResponseDeadline::new(
-                    now,
-                    within,
-                    "Janus: the WebSocket to open",
-                ));
-                self.outputs.push_back(SignalOutput::Open(Open::WebSocket {
-                    url: self.config.url.clone(),
-                    protocols: vec![SUBPROTOCOL.into()],
-                    headers: Vec::new(),
-                }));
+                let (open, waiting) = self.session.open(now, &self.config.url);
+                self.state = State::Opening(waiting);
+                self.outputs.push_back(SignalOutput::Open(open));
             }
             SignalInput::Opened(opening) => {
                 if !matches!(self.state, State::Opening(_)) {

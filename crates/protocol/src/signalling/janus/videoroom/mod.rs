@@ -17,7 +17,7 @@ use self::layers::Layers;
 use self::muting::Muting;
 use self::subscriber::{Step, Subscribers};
 use super::session::{Handle, Jsep, SERVER, Session, SessionEvent};
-use crate::participant::{ChannelError, Message, Open, Why};
+use crate::participant::{ChannelError, Message, Why};
 use crate::signalling::response_deadline::ResponseDeadline;
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use crate::signalling::server_message::{broken, excerpt, session_description};
@@ -33,7 +33,6 @@ mod subscriber;
 
 pub use config::{Config, NewRoom, SubscriberMode};
 
-const SUBPROTOCOL: &str = "janus-protocol";
 const PLUGIN: &str = "janus.plugin.videoroom";
 /// A participant of a VideoRoom.
 pub struct VideoRoom {
@@ -502,17 +501,9 @@ impl RoomSignalling for VideoRoom {
         }
         match input {
             RoomInput::Start => {
-                let within = self.config.session.answer_within;
-                self.state = State::Opening(ResponseDeadline::new(
-                    now,
-                    within,
-                    "Janus: the WebSocket to open",
-                ));
-                self.outputs.push_back(RoomOutput::Open(Open::WebSocket {
-                    url: self.config.url.clone(),
-                    protocols: vec![SUBPROTOCOL.into()],
-                    headers: Vec::new(),
-                }));
+                let (open, waiting) = self.session.open(now, &self.config.url);
+                self.state = State::Opening(waiting);
+                self.outputs.push_back(RoomOutput::Open(open));
             }
             RoomInput::Opened(_) if matches!(self.state, State::Opening(_)) => {
                 let create = self.session.create(now);
