@@ -17,22 +17,17 @@ use crate::url_template::OF_PAGES;
 /// Largest weight of a version.
 const WEIGHT_MAX: f64 = 1e6;
 
-/// Headers that throng sets itself, or whose change would break the framing of messages.
-const OWN_HEADERS: [&str; 13] = [
-    "accept-encoding",
-    "authorization",
-    "connection",
-    "content-length",
-    "host",
-    "keep-alive",
-    "proxy-connection",
-    "range",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "expect",
-];
+/// What to do about a header that throng sets itself, or whose change would break the framing of
+/// messages; `None` of others.
+fn help_for_own(name: &str) -> Option<&'static str> {
+    match name {
+        "authorization" => Some("write target.token, which is sent as Authorization: Bearer"),
+        "accept-encoding" | "connection" | "content-length" | "host" | "keep-alive"
+        | "proxy-connection" | "range" | "te" | "trailer" | "transfer-encoding" | "upgrade"
+        | "expect" => Some("remove it"),
+        _ => None,
+    }
+}
 
 /// `http`: a version for all, or a table of weights.
 pub(crate) const VERSIONS: By<HttpMix> = By {
@@ -113,33 +108,33 @@ fn headers(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<(String, TokenSo
     entries.iter().filter_map(|entry| header(reader, entry, &path)).collect()
 }
 
-fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, TokenSource)> {
+/// The path of a header in the table at `path`; `None` if its name is none, or that of one that
+/// throng sets itself, of which `help_for_own` (by the name in lower case) says what to do.
+pub(super) fn header_path(
+    reader: &mut Reader,
+    entry: &Entry,
+    path: &str,
+    help_for_own: fn(&str) -> Option<&'static str>,
+) -> Option<String> {
     let shown: String = entry.key.chars().take(60).collect();
     // A token (RFC 9110 section 5.6.2).
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     if entry.key.is_empty() || !entry.key.bytes().all(is_token) {
         let help = "write letters, digits and hyphens, such as X-Session";
-        reader.fail(
-            entry.key_span,
-            format!("`{shown}` in `{path}` is not the name of a header"),
-            help,
-        );
+        let message = format!("`{shown}` in `{path}` is not the name of a header");
+        reader.fail(entry.key_span, message, help);
         return None;
     }
-    let lower = entry.key.to_ascii_lowercase();
-    if OWN_HEADERS.contains(&lower.as_str()) {
-        let help = match lower.as_str() {
-            "authorization" => "write target.token, which is sent as Authorization: Bearer",
-            _ => "remove it",
-        };
-        reader.fail(
-            entry.key_span,
-            format!("`{shown}` in `{path}`: throng sets this header itself"),
-            help,
-        );
+    if let Some(help) = help_for_own(&entry.key.to_ascii_lowercase()) {
+        let message = format!("`{shown}` in `{path}`: throng sets this header itself");
+        reader.fail(entry.key_span, message, help);
         return None;
     }
-    let path = format!("{path}.{shown}");
+    Some(format!("{path}.{shown}"))
+}
+
+fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, TokenSource)> {
+    let path = header_path(reader, entry, path, help_for_own)?;
     let text = reader.text(&entry.node, &path, "text")?;
     let source = TokenSource::parse(&text);
     let problem = match &source {
@@ -218,6 +213,6 @@ pub(crate) fn check_page(reader: &mut Reader, fields: &mut Fields<'_>, player: &
 }
 
 /// A field value without anything that a proxy could read in another way (RFC 9110 section 5.5).
-fn is_value(text: &str) -> bool {
+pub(super) fn is_value(text: &str) -> bool {
     text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) && text.trim() == text
 }

@@ -264,6 +264,14 @@ fn of_section(
     price
 }
 
+/// Reports that a key is missing, if it is.
+fn require(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str, example: &str) {
+    if fields.span_of(key).is_none() && fields.lacks(key) {
+        let message = format!("`{}` is missing", fields.path_of(key));
+        reader.fail(fields.span, message, format!("write {key} = {example}"));
+    }
+}
+
 fn required_number(
     reader: &mut Reader,
     fields: &mut Fields<'_>,
@@ -271,10 +279,7 @@ fn required_number(
     example: &str,
     least: f64,
 ) -> Option<f64> {
-    if fields.span_of(key).is_none() && fields.lacks(key) {
-        let message = format!("`{}` is missing", fields.path_of(key));
-        reader.fail(fields.span, message, format!("write {key} = {example}"));
-    }
+    require(reader, fields, key, example);
     number(reader, fields, key, example, least)
 }
 
@@ -288,11 +293,7 @@ fn number(
 ) -> Option<f64> {
     let path = fields.path_of(key);
     let node = fields.get(key)?;
-    let value = match node.value {
-        Value::Integer(value) => value as f64,
-        Value::Float(value) => value,
-        _ => f64::NAN,
-    };
+    let value = node.value.number();
     if (least..=NUMBER_MAX).contains(&value) {
         return Some(value);
     }
@@ -313,10 +314,7 @@ fn required_text(
     example: &str,
     chars_max: usize,
 ) -> Option<String> {
-    if fields.span_of(key).is_none() && fields.lacks(key) {
-        let message = format!("`{}` is missing", fields.path_of(key));
-        reader.fail(fields.span, message, format!("write {key} = {example}"));
-    }
+    require(reader, fields, key, example);
     text(reader, fields, key, example, chars_max)
 }
 

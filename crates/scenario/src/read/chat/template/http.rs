@@ -4,26 +4,23 @@
 use super::{SENT, text, text_of};
 use crate::chat::{ChatHttp, ChatText, ChatVariable};
 use crate::read::fields::{Fields, Reader};
+use crate::read::http::{header_path, is_value};
 use crate::read::tree::{Entry, Value};
 use crate::secret::HIDDEN;
 
 const POST: &str = "a table such as { path = \"/say\", content_type = \"application/json\" }";
 const HEADERS: &str = "a table such as { Authorization = \"Bearer {token}\" }";
 
-/// Headers that belong to the request, or are throng's own.
-const OWN_HEADERS: [&str; 11] = [
-    "accept",
-    "cache-control",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "last-event-id",
-    "origin",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-];
+/// What to do about a header that belongs to the request, or is throng's own; `None` of others.
+fn help_for_own(name: &str) -> Option<&'static str> {
+    match name {
+        "content-type" => Some("write post.content_type"),
+        "origin" => Some("write chat.origin"),
+        "accept" | "cache-control" | "connection" | "content-length" | "host" | "last-event-id"
+        | "te" | "transfer-encoding" | "upgrade" => Some("remove it"),
+        _ => None,
+    }
+}
 /// What a header may have in it: the nickname may change while the stream is open.
 const IN_HEADERS: [ChatVariable; 3] =
     [ChatVariable::Number, ChatVariable::Room, ChatVariable::Token];
@@ -104,32 +101,7 @@ fn headers(reader: &mut Reader, template: &mut Fields<'_>) -> Vec<(String, ChatT
 }
 
 fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, ChatText)> {
-    let shown: String = entry.key.chars().take(60).collect();
-    // A token (RFC 9110 section 5.6.2).
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if entry.key.is_empty() || !entry.key.bytes().all(is_token) {
-        let help = "write letters, digits and hyphens, such as X-Session";
-        reader.fail(
-            entry.key_span,
-            format!("`{shown}` in `{path}` is not the name of a header"),
-            help,
-        );
-        return None;
-    }
-    if OWN_HEADERS.contains(&entry.key.to_ascii_lowercase().as_str()) {
-        let help = match entry.key.to_ascii_lowercase().as_str() {
-            "content-type" => "write post.content_type",
-            "origin" => "write chat.origin",
-            _ => "remove it",
-        };
-        reader.fail(
-            entry.key_span,
-            format!("`{shown}` in `{path}`: throng sets this header itself"),
-            help,
-        );
-        return None;
-    }
-    let path = format!("{path}.{shown}");
+    let path = header_path(reader, entry, path, help_for_own)?;
     let written = reader.text(&entry.node, &path, "text")?;
     let is_reference = ["env:", "file:"].iter().any(|begin| written.starts_with(begin));
     // Earlier versions took references for values.
@@ -155,9 +127,4 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Cha
         return None;
     }
     Some((entry.key.clone(), text_of(reader, &entry.node, &path, &written, &IN_HEADERS)?))
-}
-
-/// A field value (RFC 9110 section 5.5).
-fn is_value(text: &str) -> bool {
-    text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) && text.trim() == text
 }
