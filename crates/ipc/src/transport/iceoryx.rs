@@ -10,6 +10,7 @@ use iceoryx2::port::notifier::Notifier;
 use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::*;
+use iceoryx2::service::port_factory::{event, publish_subscribe};
 
 use super::{End, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
 
@@ -52,15 +53,13 @@ fn name(side: &Side) -> Result<ServiceName, TransportError> {
     ServiceName::new(side.end()?.address()?).map_err(failed)
 }
 
-struct Loans {
-    publisher: Publisher<Service, [u8], ()>,
-    notifier: Notifier<Service>,
-    _node: Node<Service>,
-}
+type Frames = publish_subscribe::PortFactory<Service, [u8], ()>;
+type Wakeups = event::PortFactory<Service>;
 
-pub(super) fn open_sender(side: &Side) -> Result<Box<dyn Sender>, TransportError> {
+/// What both sides open: the frames, and the notifications of them.
+fn open(side: &Side) -> Result<(Node<Service>, Frames, Wakeups), TransportError> {
     let (node, name) = (node()?, name(side)?);
-    let service = node
+    let frames = node
         .service_builder(&name)
         .publish_subscribe::<[u8]>()
         .enable_safe_overflow(false)
@@ -68,15 +67,26 @@ pub(super) fn open_sender(side: &Side) -> Result<Box<dyn Sender>, TransportError
         .max_publishers(usize::from(side.producers).max(1))
         .open_or_create()
         .map_err(failed)?;
-    let event = node.service_builder(&name).event().open_or_create().map_err(failed)?;
-    let publisher = service
+    let wakeups = node.service_builder(&name).event().open_or_create().map_err(failed)?;
+    Ok((node, frames, wakeups))
+}
+
+struct Loans {
+    publisher: Publisher<Service, [u8], ()>,
+    notifier: Notifier<Service>,
+    _node: Node<Service>,
+}
+
+pub(super) fn open_sender(side: &Side) -> Result<Box<dyn Sender>, TransportError> {
+    let (node, frames, wakeups) = open(side)?;
+    let publisher = frames
         .publisher_builder()
         .initial_max_slice_len(side.frame_bytes_max)
         .max_loaned_samples(1)
         .backpressure_strategy(BackpressureStrategy::RetryUntilDelivered)
         .create()
         .map_err(failed)?;
-    let notifier = event.notifier_builder().create().map_err(failed)?;
+    let notifier = wakeups.notifier_builder().create().map_err(failed)?;
     Ok(Box::new(Loans { publisher, notifier, _node: node }))
 }
 
@@ -113,18 +123,9 @@ struct Samples {
 }
 
 pub(super) fn open_receiver(side: &Side) -> Result<Vec<Box<dyn Receiver>>, TransportError> {
-    let (node, name) = (node()?, name(side)?);
-    let service = node
-        .service_builder(&name)
-        .publish_subscribe::<[u8]>()
-        .enable_safe_overflow(false)
-        .subscriber_max_buffer_size(QUEUE_FRAMES)
-        .max_publishers(usize::from(side.producers).max(1))
-        .open_or_create()
-        .map_err(failed)?;
-    let event = node.service_builder(&name).event().open_or_create().map_err(failed)?;
-    let subscriber = service.subscriber_builder().create().map_err(failed)?;
-    let listener = event.listener_builder().create().map_err(failed)?;
+    let (node, frames, wakeups) = open(side)?;
+    let subscriber = frames.subscriber_builder().create().map_err(failed)?;
+    let listener = wakeups.listener_builder().create().map_err(failed)?;
     Ok(vec![Box::new(Samples { subscriber, listener, _node: node })])
 }
 

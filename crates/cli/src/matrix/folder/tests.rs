@@ -2,6 +2,20 @@ use super::super::options::Kind;
 use super::records::RECORD;
 use super::*;
 
+/// The folder of a proof with two variants, whose file is in `place` with `scenario`.
+fn proof(place: &Path, scenario: &str) -> (MatrixPlan, MatrixFolder) {
+    let file = place.join("proof.toml");
+    std::fs::write(place.join("viewers.toml"), scenario).unwrap();
+    let variants = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
+    std::fs::write(&file, format!("scenario = \"viewers.toml\"\nhold = \"5s\"\n{variants}"))
+        .unwrap();
+    let options = Options { kind: Kind::Proof, is_sequential: true, ..Options::default() };
+    let plan = MatrixPlan::read(&file, options).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+    let folder = MatrixFolder::create(&place.join("out"), &plan)
+        .unwrap_or_else(|stop| panic!("{:#}", stop.error));
+    (plan, folder)
+}
+
 /// A test that waits for a writer does not end.
 #[test]
 fn pipes_and_links_at_the_names_of_its_files_are_not_read() {
@@ -23,19 +37,11 @@ fn pipes_and_links_at_the_names_of_its_files_are_not_read() {
 #[test]
 fn a_copy_without_secrets_is_not_run_in_place_of_its_file() {
     let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("proof.toml");
     let scenario =
         "[target]\nurl = \"whep+http://me:S3CRET@127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";
-    std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
-    let variants = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
-    std::fs::write(&file, format!("scenario = \"viewers.toml\"\nhold = \"5s\"\n{variants}"))
-        .unwrap();
-    let options = Options { kind: Kind::Proof, is_sequential: true, ..Options::default() };
-    let plan = MatrixPlan::read(&file, options).unwrap_or_else(|stop| panic!("{:#}", stop.error));
-    let folder = MatrixFolder::create(&place.path().join("out"), &plan)
-        .unwrap_or_else(|stop| panic!("{:#}", stop.error));
+    let (plan, folder) = proof(place.path(), scenario);
     assert!(folder.plan(&[]).is_ok(), "its file has all");
-    std::fs::remove_file(&file).unwrap();
+    std::fs::remove_file(&plan.file).unwrap();
     let refused = folder.plan(&[]).map(drop).unwrap_err().error.to_string();
     let flag = "--set 'target.url=whep+http://…@127.0.0.1:7080/whep'";
     assert!(refused.contains(flag), "{refused}");
@@ -47,19 +53,11 @@ fn a_copy_without_secrets_is_not_run_in_place_of_its_file() {
 #[test]
 fn lists_with_secrets_are_given_again_when_the_file_is_gone() {
     let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("proof.toml");
     let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n\
         [[watch]]\ncommand = [\"server\", \"--token\", \"S3CRET\"]\n\
         metrics = [\"http://me:S3CRET@h/m\", \"http://me:S3CRET@h/n\"]\n";
-    std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
-    let variants = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
-    std::fs::write(&file, format!("scenario = \"viewers.toml\"\nhold = \"5s\"\n{variants}"))
-        .unwrap();
-    let options = Options { kind: Kind::Proof, is_sequential: true, ..Options::default() };
-    let plan = MatrixPlan::read(&file, options).unwrap_or_else(|stop| panic!("{:#}", stop.error));
-    let folder = MatrixFolder::create(&place.path().join("out"), &plan)
-        .unwrap_or_else(|stop| panic!("{:#}", stop.error));
-    std::fs::remove_file(&file).unwrap();
+    let (plan, folder) = proof(place.path(), scenario);
+    std::fs::remove_file(&plan.file).unwrap();
     let refused = folder.plan(&[]).map(drop).unwrap_err().error.to_string();
     let flag = r#"--set 'watch.metrics=["http://…@h/m", "http://…@h/n"]'"#;
     assert!(refused.contains(flag), "{refused}");
@@ -80,17 +78,9 @@ fn lists_with_secrets_are_given_again_when_the_file_is_gone() {
 #[test]
 fn a_matrix_of_a_version_that_hid_more_is_continued() {
     let place = tempfile::tempdir().unwrap();
-    let file = place.path().join("proof.toml");
     let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n\
         [[watch]]\ncommand = [\"server\", \"--max-keys\", \"5\"]\n";
-    std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
-    let variants = "[[variant]]\nname = \"a\"\n[[variant]]\nname = \"b\"\n";
-    std::fs::write(&file, format!("scenario = \"viewers.toml\"\nhold = \"5s\"\n{variants}"))
-        .unwrap();
-    let options = Options { kind: Kind::Proof, is_sequential: true, ..Options::default() };
-    let plan = MatrixPlan::read(&file, options).unwrap_or_else(|stop| panic!("{:#}", stop.error));
-    let folder = MatrixFolder::create(&place.path().join("out"), &plan)
-        .unwrap_or_else(|stop| panic!("{:#}", stop.error));
+    let (plan, folder) = proof(place.path(), scenario);
     for (kept, is_same) in [
         (scenario.replace("\"5\"]", "\"…\"]"), true),
         (scenario.replace("size = 5", "size = 6"), false),
