@@ -9,7 +9,7 @@ use crate::machine::Machine;
 use crate::measure::Joining;
 use crate::page;
 use crate::results::{Spread, ms_per_join};
-use crate::stand::StandKind;
+use crate::server::ServerKind;
 
 /// The compared generators: the ring is for media, and a pion that sends RTCP has none to report
 /// on.
@@ -19,9 +19,9 @@ const GOAL: f64 = 4.0;
 
 /// A run of joins on a server.
 #[derive(Clone, Debug, Serialize)]
-pub struct OnStand {
+pub struct OnServer {
     /// Which server.
-    pub stand: StandKind,
+    pub server: ServerKind,
     /// The run.
     #[serde(flatten)]
     pub joining: Joining,
@@ -39,7 +39,7 @@ pub struct Results {
     /// Viewers of a crowd.
     pub viewers: u32,
     /// Runs with one viewer, and with a crowd.
-    pub runs: Vec<OnStand>,
+    pub runs: Vec<OnServer>,
     /// Runs that were repeated and are not part of the above, as too much CPU time was stolen from
     /// them: a sentence for each.
     pub repeated: Vec<String>,
@@ -48,14 +48,14 @@ pub struct Results {
 }
 
 impl Results {
-    fn runs(&self, stand: StandKind, kind: Kind) -> impl Iterator<Item = &Joining> {
-        let of = move |run: &&OnStand| (run.stand, run.joining.kind) == (stand, kind);
+    fn runs(&self, server: ServerKind, kind: Kind) -> impl Iterator<Item = &Joining> {
+        let of = move |run: &&OnServer| (run.server, run.joining.kind) == (server, kind);
         self.runs.iter().filter(of).map(|run| &run.joining)
     }
 
     /// Runs with the whole crowd.
-    fn crowds(&self, stand: StandKind, kind: Kind) -> impl Iterator<Item = &Joining> {
-        self.runs(stand, kind).filter(move |run| run.viewers == self.viewers)
+    fn crowds(&self, server: ServerKind, kind: Kind) -> impl Iterator<Item = &Joining> {
+        self.runs(server, kind).filter(move |run| run.viewers == self.viewers)
     }
 
     /// Machine, table, and what was left out, in Markdown.
@@ -74,7 +74,7 @@ impl Results {
         out += "| Server | throng, ms/join | pion, ms/join | of pion | at most 1/4 | joined, \
                 throng | joined, pion | Steal, % | Load average \
                 |\n|---|---:|---:|---:|---|---:|---:|---:|---:|\n";
-        out.extend(StandKind::ALL.into_iter().filter_map(|stand| self.row(stand)));
+        out.extend(ServerKind::ALL.into_iter().filter_map(|server| self.row(server)));
         let _ = writeln!(
             out,
             "\nms/join: median (lowest to highest) of runs with {} viewers. *joined*: connected \
@@ -89,29 +89,29 @@ impl Results {
     }
 
     /// `None` of a server without runs.
-    fn row(&self, stand: StandKind) -> Option<String> {
-        self.runs.iter().find(|run| run.stand == stand)?;
-        let [own, pion] = KINDS.map(|kind| ms_per_join(self.runs(stand, kind), self.viewers));
+    fn row(&self, server: ServerKind) -> Option<String> {
+        self.runs.iter().find(|run| run.server == server)?;
+        let [own, pion] = KINDS.map(|kind| ms_per_join(self.runs(server, kind), self.viewers));
         let ratio = own.zip(pion).map(|(own, pion)| pion.median / own.median);
         let verdict = ratio.map_or("–", |ratio| if ratio >= GOAL { "met" } else { "**missed**" });
-        let both = || KINDS.into_iter().flat_map(move |kind| self.crowds(stand, kind));
+        let both = || KINDS.into_iter().flat_map(move |kind| self.crowds(server, kind));
         Some(format!(
             "| {} | {} | {} | {} | {verdict} | {} | {} | {} | {} |\n",
-            stand.name(),
+            server.name(),
             page::spread(own, 2),
             page::spread(pion, 2),
             page::fraction(own, pion),
-            self.joined(stand, Kind::ThrongSockets),
-            self.joined(stand, Kind::PionSilent),
+            self.joined(server, Kind::ThrongSockets),
+            self.joined(server, Kind::PionSilent),
             page::spread(Spread::of(both().map(|run| 100.0 * run.steal_ratio)), 0),
             page::spread(Spread::of(both().map(|run| run.load)), 1),
         ))
     }
 
     /// `100, 99 of 100`: of each run with the whole crowd.
-    fn joined(&self, stand: StandKind, kind: Kind) -> String {
+    fn joined(&self, server: ServerKind, kind: Kind) -> String {
         let counts: Vec<String> =
-            self.crowds(stand, kind).map(|run| run.connected.to_string()).collect();
+            self.crowds(server, kind).map(|run| run.connected.to_string()).collect();
         format!("{} of {}", counts.join(", "), self.viewers)
     }
 
@@ -120,7 +120,7 @@ impl Results {
         let excluded = self.runs.iter().filter_map(|run| {
             Some(format!(
                 "{}, {}: {}",
-                run.stand.name(),
+                run.server.name(),
                 run.joining.kind.name(),
                 run.joining.excluded()?
             ))
@@ -142,7 +142,7 @@ fn list(head: &str, items: &[String]) -> String {
 mod tests {
     use super::*;
 
-    fn run(stand: StandKind, kind: Kind, viewers: u32, connected: u32, cpu_ms: u64) -> OnStand {
+    fn run(server: ServerKind, kind: Kind, viewers: u32, connected: u32, cpu_ms: u64) -> OnServer {
         let joining = Joining {
             kind,
             viewers,
@@ -151,10 +151,10 @@ mod tests {
             steal_ratio: 0.0,
             load: 1.5,
         };
-        OnStand { stand, joining }
+        OnServer { server, joining }
     }
 
-    fn results(runs: Vec<OnStand>) -> Results {
+    fn results(runs: Vec<OnServer>) -> Results {
         Results {
             date: "today".into(),
             command: "bench/joins.sh".into(),
@@ -177,7 +177,7 @@ mod tests {
         let runs =
             [(own, 1, 100), (own, 101, 300), (own, 101, 400), (pion, 1, 50), (pion, 101, 1_100)];
         let runs = runs
-            .map(|(kind, viewers, ms)| run(StandKind::Srs, kind, viewers, viewers, ms))
+            .map(|(kind, viewers, ms)| run(ServerKind::Srs, kind, viewers, viewers, ms))
             .to_vec();
         let text = results(runs).table();
         let row = "| SRS-like (stage) | 2.50 (2.00 to 3.00) | 10.50 | 1/4.2 | met | 101, 101 of 101 | 101 of 101 |";
@@ -190,8 +190,9 @@ mod tests {
         let [own, pion] = KINDS;
         let runs =
             [(own, 1, 1, 100), (own, 101, 99, 300), (pion, 1, 1, 50), (pion, 101, 101, 1_100)];
-        let runs =
-            runs.map(|(kind, viewers, up, ms)| run(StandKind::Ome, kind, viewers, up, ms)).to_vec();
+        let runs = runs
+            .map(|(kind, viewers, up, ms)| run(ServerKind::Ome, kind, viewers, up, ms))
+            .to_vec();
         let mut results = results(runs);
         results.not_measured.push("LiveKit: it is not installed".into());
         let text = results.table();

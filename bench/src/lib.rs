@@ -14,8 +14,8 @@ pub mod conference;
 pub mod floor;
 pub mod joins;
 pub mod profile;
+pub mod server;
 pub mod stage;
-pub mod stand;
 
 pub mod page;
 pub mod results;

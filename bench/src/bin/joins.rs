@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! bench/joins.sh                                  # builds everything, then this
-//! joins --throng T --pion P --stands srs,ome      # with the existing build
+//! joins --throng T --pion P --servers srs,ome     # with the existing build
 //! ```
 #![expect(
     clippy::print_stdout,
@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use clap::Parser;
 use throng_bench::generator::{Kind, Programs};
-use throng_bench::joins::{KINDS, OnStand, Results};
+use throng_bench::joins::{KINDS, OnServer, Results};
 use throng_bench::machine::{self, Machine};
 use throng_bench::measure::{Joining, can_join, joining, repeated, repetition};
 use throng_bench::page;
 use throng_bench::process::{SERVER_CPU, ensure_can_measure, pin_to};
-use throng_bench::stand::{MEDIA, Stand, StandKind};
+use throng_bench::server::{MEDIA, ServerKind, TestServer};
 use throng_sim::namespace::Namespace;
 
 /// The CPU time of a join on several servers; needs root (it makes a network namespace) and two
@@ -36,7 +36,7 @@ struct Arguments {
     pion: PathBuf,
     /// The servers
     #[arg(long, value_enum, value_delimiter = ',', default_value = "janus,livekit,ome,srs")]
-    stands: Vec<StandKind>,
+    servers: Vec<ServerKind>,
     /// Viewers of a crowd, one each 20 ms
     #[arg(long, default_value_t = 100)]
     viewers: u32,
@@ -69,10 +69,10 @@ fn main() -> Result<()> {
     // Everything started from here on runs on the server's CPU unless pinned elsewhere.
     pin_to(SERVER_CPU)?;
     let folder = tempfile::tempdir()?;
-    for &stand in &arguments.stands {
-        if let Err(error) = measure(&arguments, stand, folder.path(), &mut results) {
-            eprintln!("{}: {error:#}", stand.name());
-            results.not_measured.push(format!("{}: {error:#}", stand.name()));
+    for &server in &arguments.servers {
+        if let Err(error) = measure(&arguments, server, folder.path(), &mut results) {
+            eprintln!("{}: {error:#}", server.name());
+            results.not_measured.push(format!("{}: {error:#}", server.name()));
         }
     }
     std::fs::create_dir_all(&arguments.results)?;
@@ -84,7 +84,7 @@ fn main() -> Result<()> {
 
 fn nothing_yet(arguments: &Arguments) -> Results {
     let mut machine = Machine::read(Some(&arguments.throng), Some(&arguments.pion));
-    machine.versions.extend(arguments.stands.iter().filter_map(|stand| stand.version()));
+    machine.versions.extend(arguments.servers.iter().filter_map(|server| server.version()));
     let this = || std::env::args().collect::<Vec<_>>().join(" ");
     Results {
         date: machine::date(),
@@ -100,22 +100,22 @@ fn nothing_yet(arguments: &Arguments) -> Results {
 /// All runs on one server, which has a namespace to itself.
 fn measure(
     arguments: &Arguments,
-    kind: StandKind,
+    kind: ServerKind,
     folder: &Path,
     results: &mut Results,
 ) -> Result<()> {
     let namespace = Namespace::with_veth("joins", MEDIA)?;
     namespace.when_running()?;
-    let stand = Stand::start(kind, &namespace, &arguments.throng, folder)?;
-    stand.clear()?;
+    let server = TestServer::start(kind, &namespace, &arguments.throng, folder)?;
+    server.clear()?;
     let programs =
         Programs { throng: Some(arguments.throng.clone()), pion: Some(arguments.pion.clone()) };
-    let target = stand.target();
+    let target = server.target();
     let run = |generator: Kind, viewers: u32| -> Result<Joining> {
         let run = joining(generator, viewers, arguments.viewers, |crowd| {
             programs.start(generator, &namespace, crowd, &target, folder)
         })?;
-        stand.clear()?;
+        server.clear()?;
         Ok(run)
     };
     for repeat in 0..arguments.repeat {
@@ -131,17 +131,17 @@ fn measure(
                 show(kind, &joining);
                 let what = format!("{}, {}, {viewers} viewers", kind.name(), generator.name());
                 results.repeated.extend(repetition(&what, stolen));
-                results.runs.push(OnStand { stand: kind, joining });
+                results.runs.push(OnServer { server: kind, joining });
             }
         }
     }
     Ok(())
 }
 
-fn show(stand: StandKind, run: &Joining) {
+fn show(server: ServerKind, run: &Joining) {
     println!(
         "{:<18} {:>4} {:<34} {:>6.0} ms of CPU to join, steal {:.0} %, load {:.1} {}",
-        stand.name(),
+        server.name(),
         run.viewers,
         run.kind.name(),
         run.cpu_us as f64 / 1_000.0,

@@ -11,12 +11,12 @@ use throng_rig::{
     Journal, Limits, Marker, Readiness, RunningServer, ServerSpec, Sign, StartError, last_lines,
 };
 
-struct Stand {
+struct Fixture {
     folder: TempDir,
     journal: Journal,
 }
 
-impl Stand {
+impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::open(&folder.path().join("journal.jsonl")).unwrap();
@@ -54,15 +54,15 @@ impl Stand {
 
 #[test]
 fn a_server_gets_its_environment_and_stops_by_its_signal() {
-    let mut stand = Stand::new();
+    let mut fixture = Fixture::new();
     let mut server =
-        stand.start(stand.script("echo $GREETING; pwd; echo ready; exec sleep 1000")).unwrap();
+        fixture.start(fixture.script("echo $GREETING; pwd; echo ready; exec sleep 1000")).unwrap();
     assert_eq!(server.ended(), None);
-    let said = last_lines(&stand.log(), 9);
+    let said = last_lines(&fixture.log(), 9);
     assert_eq!(said[0], "hello");
     assert_eq!(
         Path::new(&said[1]).canonicalize().unwrap(),
-        stand.folder.path().canonicalize().unwrap()
+        fixture.folder.path().canonicalize().unwrap()
     );
     let stopped = server.stop();
     assert_eq!(stopped.notes, Vec::<String>::new());
@@ -71,10 +71,10 @@ fn a_server_gets_its_environment_and_stops_by_its_signal() {
 
 #[test]
 fn a_server_that_ignores_the_signal_is_killed_and_that_is_said() {
-    let mut stand = Stand::new();
-    let spec = stand.script("trap '' TERM; echo ready; while :; do sleep 0.05; done");
+    let mut fixture = Fixture::new();
+    let spec = fixture.script("trap '' TERM; echo ready; while :; do sleep 0.05; done");
     let marker = Marker::new(spec.name.as_str());
-    let server = stand.start(spec).unwrap();
+    let server = fixture.start(spec).unwrap();
     let notes = server.stop().notes;
     assert_eq!(notes, ["the server ignored SIGTERM for 0.3 s: SIGKILL"]);
     assert!(marker.processes().is_empty());
@@ -82,10 +82,10 @@ fn a_server_that_ignores_the_signal_is_killed_and_that_is_said() {
 
 #[test]
 fn what_a_server_leaves_in_another_session_is_found_and_killed() {
-    let mut stand = Stand::new();
-    let spec = stand.script("setsid sh -c 'echo ready; exec sleep 1000' & exec sleep 1000");
+    let mut fixture = Fixture::new();
+    let spec = fixture.script("setsid sh -c 'echo ready; exec sleep 1000' & exec sleep 1000");
     let marker = Marker::new(spec.name.as_str());
-    let server = stand.start(spec).unwrap();
+    let server = fixture.start(spec).unwrap();
     let notes = server.stop().notes;
     assert!(
         matches!(notes.as_slice(), [one] if one.contains("left processes behind")),
@@ -96,34 +96,36 @@ fn what_a_server_leaves_in_another_session_is_found_and_killed() {
 
 #[test]
 fn a_server_that_is_never_ready_is_reported_with_what_it_wrote() {
-    let mut stand = Stand::new();
-    let mut spec = stand.script("echo loading; exec sleep 1000");
+    let mut fixture = Fixture::new();
+    let mut spec = fixture.script("echo loading; exec sleep 1000");
     spec.ready.as_mut().unwrap().within = Duration::from_millis(300);
     let marker = Marker::new(spec.name.as_str());
-    let error = stand.start(spec).unwrap_err().to_string();
+    let error = fixture.start(spec).unwrap_err().to_string();
     assert!(error.contains("not ready within 0.3 s") && error.ends_with(": loading"), "{error}");
     assert!(marker.processes().is_empty(), "it is not left running");
 }
 
 #[test]
 fn a_server_that_ends_at_once_is_reported_with_its_status() {
-    let mut stand = Stand::new();
-    let error = stand.start(stand.script("echo bad config >&2; exit 7")).unwrap_err().to_string();
+    let mut fixture = Fixture::new();
+    let error =
+        fixture.start(fixture.script("echo bad config >&2; exit 7")).unwrap_err().to_string();
     assert!(error.contains("exit status: 7") && error.ends_with(": bad config"), "{error}");
-    let mut spec = stand.script("");
+    let mut spec = fixture.script("");
     spec.command = vec!["/not/there".into()];
-    assert!(matches!(stand.start(spec), Err(StartError::NotStarted { .. })));
-    let mut spec = stand.script("echo ready");
+    assert!(matches!(fixture.start(spec), Err(StartError::NotStarted { .. })));
+    let mut spec = fixture.script("echo ready");
     spec.cwd = "/not/there".into();
-    let error = stand.start(spec).unwrap_err().to_string();
+    let error = fixture.start(spec).unwrap_err().to_string();
     assert!(error.contains("no folder /not/there") && !error.contains("`sh`"), "{error}");
 }
 
 #[test]
 fn a_server_that_dies_later_is_noticed() {
-    let mut stand = Stand::new();
-    let mut server =
-        stand.start(stand.script("echo ready; sleep 0.1; echo out of luck; kill -9 $$")).unwrap();
+    let mut fixture = Fixture::new();
+    let mut server = fixture
+        .start(fixture.script("echo ready; sleep 0.1; echo out of luck; kill -9 $$"))
+        .unwrap();
     let give_up_at = Instant::now() + Duration::from_secs(5);
     while server.ended().is_none() && Instant::now() < give_up_at {
         std::thread::sleep(Duration::from_millis(10));
@@ -136,21 +138,21 @@ fn a_server_that_dies_later_is_noticed() {
 
 #[test]
 fn a_taken_port_is_reported_before_the_server_starts() {
-    let mut stand = Stand::new();
+    let mut fixture = Fixture::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let mut spec = stand.script("touch started; exec sleep 1000");
+    let mut spec = fixture.script("touch started; exec sleep 1000");
     spec.ready = Some(Readiness { sign: Sign::Port(port), within: Duration::from_secs(5) });
-    let error = stand.start(spec).unwrap_err();
+    let error = fixture.start(spec).unwrap_err();
     assert!(matches!(error, StartError::PortTaken(taken) if taken == port), "{error}");
-    assert!(!stand.folder.path().join("started").exists());
+    assert!(!fixture.folder.path().join("started").exists());
 }
 
 #[test]
 fn a_server_is_ready_when_its_port_accepts_and_the_port_is_free_afterwards() {
-    let mut stand = Stand::new();
+    let mut fixture = Fixture::new();
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut spec = stand.script("");
+    let mut spec = fixture.script("");
     spec.command = ["python3", "-m", "http.server", "--bind", "127.0.0.1", &port.to_string()]
         .map(str::to_owned)
         .to_vec();
@@ -158,7 +160,7 @@ fn a_server_is_ready_when_its_port_accepts_and_the_port_is_free_afterwards() {
     for sign in [Sign::Port(port), http] {
         let mut spec = spec.clone();
         spec.ready = Some(Readiness { sign, within: Duration::from_secs(20) });
-        let server = stand.start(spec).unwrap();
+        let server = fixture.start(spec).unwrap();
         assert_eq!(server.port(), Some(port));
         let stopped = server.stop();
         assert_eq!(stopped.notes, Vec::<String>::new());
@@ -167,21 +169,21 @@ fn a_server_is_ready_when_its_port_accepts_and_the_port_is_free_afterwards() {
         sign: Sign::Http { authority: format!("127.0.0.1:{port}"), path: "/not/there".into() },
         within: Duration::from_millis(1500),
     });
-    assert!(matches!(stand.start(spec), Err(StartError::NotReady { .. })), "404 is not ready");
+    assert!(matches!(fixture.start(spec), Err(StartError::NotReady { .. })), "404 is not ready");
 }
 
 #[test]
 fn a_server_gets_the_cpus_and_limits_that_it_is_given_or_is_not_started() {
-    let mut stand = Stand::new();
-    let mut spec = stand.script(
+    let mut fixture = Fixture::new();
+    let mut spec = fixture.script(
         "grep Cpus_allowed_list /proc/self/status; cat /proc/self/cgroup; echo ready; exec sleep 1000",
     );
     spec.cpus = Some("0".into());
     spec.limits = Limits { cpu_quota: Some(0.5), memory_bytes: Some(200 << 20), disk_read: None };
     let name = spec.name.clone();
-    match stand.start(spec) {
+    match fixture.start(spec) {
         Ok(server) => {
-            let said = last_lines(&stand.log(), 30).join("\n");
+            let said = last_lines(&fixture.log(), 30).join("\n");
             assert!(
                 said.contains("Cpus_allowed_list:\t0\n") && said.contains(&format!("/{name}")),
                 "{said}"
@@ -192,31 +194,31 @@ fn a_server_gets_the_cpus_and_limits_that_it_is_given_or_is_not_started() {
         Err(StartError::NotPossibleHere(why)) => assert!(why.contains("control group"), "{why}"),
         Err(error) => panic!("{error}"),
     }
-    let mut spec = stand.script("touch started; exec sleep 1000");
+    let mut spec = fixture.script("touch started; exec sleep 1000");
     spec.cpus = Some("4000".into());
-    let error = stand.start(spec.clone()).unwrap_err();
+    let error = fixture.start(spec.clone()).unwrap_err();
     assert!(matches!(&error, StartError::NotPossibleHere(_)), "{error}");
     spec.cpus = None;
     // No disk is behind /proc.
     spec.limits = Limits { disk_read: Some(("/proc".into(), 1_000_000)), ..Limits::default() };
-    let error = stand.start(spec).unwrap_err();
+    let error = fixture.start(spec).unwrap_err();
     assert!(
         matches!(&error, StartError::NotPossibleHere(why) if why.contains("/proc is on no disk")),
         "{error}"
     );
-    assert!(!stand.folder.path().join("started").exists());
+    assert!(!fixture.folder.path().join("started").exists());
 }
 
 #[test]
 fn a_server_gets_the_open_files_that_it_is_given_or_is_not_started() {
-    let mut stand = Stand::new();
-    let mut spec = stand.script("ulimit -Sn; ulimit -Hn; echo ready; exec sleep 1000");
+    let mut fixture = Fixture::new();
+    let mut spec = fixture.script("ulimit -Sn; ulimit -Hn; echo ready; exec sleep 1000");
     spec.nofile = Some(64);
-    let server = stand.start(spec.clone()).unwrap();
-    assert_eq!(last_lines(&stand.log(), 9), ["64", "64", "ready"]);
+    let server = fixture.start(spec.clone()).unwrap();
+    assert_eq!(last_lines(&fixture.log(), 9), ["64", "64", "ready"]);
     assert_eq!(server.stop().notes, Vec::<String>::new());
     spec.nofile = Some(u64::MAX / 2);
-    let error = stand.start(spec).unwrap_err();
+    let error = fixture.start(spec).unwrap_err();
     assert!(
         matches!(&error, StartError::NotPossibleHere(why) if why.contains("open files")),
         "{error}"
@@ -225,14 +227,14 @@ fn a_server_gets_the_open_files_that_it_is_given_or_is_not_started() {
 
 #[test]
 fn what_a_killed_owner_leaves_is_undone_by_the_next_start() {
-    let mut stand = Stand::new();
-    let spec = stand.script("setsid sh -c 'echo ready; exec sleep 1000' & exec sleep 1000");
+    let mut fixture = Fixture::new();
+    let spec = fixture.script("setsid sh -c 'echo ready; exec sleep 1000' & exec sleep 1000");
     let marker = Marker::new(spec.name.as_str());
-    let server = stand.start(spec).unwrap();
+    let server = fixture.start(spec).unwrap();
     let group = server.control_group();
     // As after kill -9: nothing is stopped, the lock is gone.
     std::mem::forget(server);
-    let Stand { folder, journal } = stand;
+    let Fixture { folder, journal } = fixture;
     drop(journal);
     assert_eq!(marker.processes().len(), 2);
     let mut journal = Journal::open(&folder.path().join("journal.jsonl")).unwrap();
@@ -255,10 +257,10 @@ fn what_a_killed_owner_leaves_is_undone_by_the_next_start() {
 
 #[test]
 fn waiting_can_be_interrupted() {
-    let mut stand = Stand::new();
-    let spec = stand.script("exec sleep 1000");
+    let mut fixture = Fixture::new();
+    let spec = fixture.script("exec sleep 1000");
     let marker = Marker::new(spec.name.as_str());
-    let error = RunningServer::start(spec, &mut stand.journal, &|| true).unwrap_err();
+    let error = RunningServer::start(spec, &mut fixture.journal, &|| true).unwrap_err();
     assert!(matches!(error, StartError::Interrupted));
     assert!(marker.processes().is_empty());
 }

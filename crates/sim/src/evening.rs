@@ -1,4 +1,4 @@
-//! The stand of a PeerTube live evening (`examples/evening`): real ffmpeg, nginx, Node with
+//! The test server of a PeerTube live evening (`examples/evening`): real ffmpeg, nginx, Node with
 //! socket.io and PeerTube's tracker, Prosody.
 
 use std::net::{Ipv4Addr, TcpListener};
@@ -20,7 +20,7 @@ const PROGRAMS: [&str; 6] = ["ffmpeg", "nginx", "node", "npm", "prosody", "opens
 /// The name of its video in URLs.
 const VIDEO: &str = "kEsjeaVCtdtvQpW4d9ndbm";
 
-/// A running stand; it ends when dropped.
+/// A running one; it ends when dropped.
 #[derive(Debug)]
 pub struct Evening {
     folder: TempDir,
@@ -39,9 +39,9 @@ impl Evening {
                 return Ok(None);
             }
         }
-        let stand = Self { folder: tempfile::tempdir()?, first_port: free_ports()? };
-        stand.script("start", options)?;
-        Ok(Some(stand))
+        let evening = Self { folder: tempfile::tempdir()?, first_port: free_ports()? };
+        evening.script("start", options)?;
+        Ok(Some(evening))
     }
 
     /// The watch page.
@@ -146,13 +146,13 @@ fn is_installed(program: &str) -> bool {
     places.into_iter().any(|folder| folder.join(program).exists())
 }
 
-/// The lowest port of a stand, and the first above all: from there on the kernel gives ports to
-/// whoever connects (ip_local_port_range), and may give one away before the stand listens.
-const PORTS_OF_STANDS: [u16; 2] = [10_000, 32_768];
+/// The lowest port of an evening, and the first above all: from there on the kernel gives ports to
+/// whoever connects (ip_local_port_range), and may give one away before the evening listens.
+const PORTS_OF_EVENINGS: [u16; 2] = [10_000, 32_768];
 
-/// The first of several ports that nobody listens on. Other stands begin elsewhere.
+/// The first of several ports that nobody listens on. Other evenings begin elsewhere.
 fn free_ports() -> Result<u16, SimError> {
-    let [lowest, end] = PORTS_OF_STANDS;
+    let [lowest, end] = PORTS_OF_EVENINGS;
     let places = u32::from((end - lowest) / PORTS);
     for at in 0..100 {
         let place = u16::try_from((std::process::id() + at) % places).unwrap_or(0);

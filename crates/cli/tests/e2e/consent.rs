@@ -22,7 +22,7 @@ const NAME: &str = "media.example";
 const ASKING: &str = "GET /.well-known/throng-consent HTTP/1.1";
 
 /// The crowd's machine, and another one with the server that agreed and one that did not.
-struct Stand {
+struct Fixture {
     crowd: Namespace,
     servers: Namespace,
     folder: tempfile::TempDir,
@@ -103,7 +103,7 @@ fn response(status: &str, header: &str, body: &str) -> String {
     )
 }
 
-impl Stand {
+impl Fixture {
     fn new() -> Self {
         let (crowd, servers) = Namespace::pair("consent", CROWD, AGREED).unwrap();
         servers.add_address(VICTIM).unwrap();
@@ -172,16 +172,16 @@ fn a_name_that_also_resolves_to_another_host_sends_no_load_there() {
     if !requires_root() {
         return;
     }
-    let stand = Stand::new();
-    let (secret, file) = stand.agree(&format!("{NAME}:{PORT}"), "secret");
-    let agreed = Web::start(&stand.servers, AGREED, 80, Some(file));
-    let victims = [80, PORT].map(|port| Web::start(&stand.servers, VICTIM, port, None));
+    let fixture = Fixture::new();
+    let (secret, file) = fixture.agree(&format!("{NAME}:{PORT}"), "secret");
+    let agreed = Web::start(&fixture.servers, AGREED, 80, Some(file));
+    let victims = [80, PORT].map(|port| Web::start(&fixture.servers, VICTIM, port, None));
     let url = format!("whep+http://{NAME}:{PORT}/whep");
 
     // The attacker publishes the proof but has no server, so that all would go to the other
     // address.
-    stand.crowd.resolve(NAME, &[AGREED, VICTIM]).unwrap();
-    let (ran, packets) = stand.run(&url, &secret, &["-n", "4", "--for", "3s"]);
+    fixture.crowd.resolve(NAME, &[AGREED, VICTIM]).unwrap();
+    let (ran, packets) = fixture.run(&url, &secret, &["-n", "4", "--for", "3s"]);
     let ran = ran.expect_code(3);
     let left_out = format!("{VICTIM} gets no load");
     assert!(ran.stderr.contains(&left_out), "{ran}");
@@ -189,9 +189,10 @@ fn a_name_that_also_resolves_to_another_host_sends_no_load_there() {
     was_only_asked(&victims, &packets, &ran);
 
     // Once there is a server, it serves all, whatever its place in the DNS answer.
-    stand.crowd.resolve(NAME, &[VICTIM, AGREED]).unwrap();
-    let _stage = Stage::start(Some(&stand.servers), &format!("{AGREED}:{PORT}"), &["--listen-any"]);
-    let (ran, packets) = stand.run(&url, &secret, &["-n", "2", "--for", "4s"]);
+    fixture.crowd.resolve(NAME, &[VICTIM, AGREED]).unwrap();
+    let _stage =
+        Stage::start(Some(&fixture.servers), &format!("{AGREED}:{PORT}"), &["--listen-any"]);
+    let (ran, packets) = fixture.run(&url, &secret, &["-n", "2", "--for", "4s"]);
     let ran = ran.expect_code(0);
     assert_eq!(figure(&ran.summary(), "participants.playing"), 2.0, "{ran}");
     assert!(ran.summary()["warnings"].to_string().contains(&left_out), "{ran}");
@@ -206,21 +207,21 @@ fn a_proof_is_useless_to_another_reader() {
     if !requires_root() {
         return;
     }
-    let stand = Stand::new();
+    let fixture = Fixture::new();
     let target = format!("{AGREED}:{PORT}");
-    let _stage = Stage::start(Some(&stand.servers), &target, &["--listen-any"]);
-    let (secret, file) = stand.agree(&target, "secret");
-    let (stranger, _) = stand.agree(&target, "stranger");
+    let _stage = Stage::start(Some(&fixture.servers), &target, &["--listen-any"]);
+    let (secret, file) = fixture.agree(&target, "secret");
+    let (stranger, _) = fixture.agree(&target, "stranger");
     let seal =
         file.lines().find_map(|line| line.strip_prefix("proof = hmac-sha256:")).unwrap().to_owned();
-    let web = Web::start(&stand.servers, AGREED, 80, Some(file));
+    let web = Web::start(&fixture.servers, AGREED, 80, Some(file));
     // The content of the published file, used as the secret.
-    let captured = stand.folder.path().join("captured");
+    let captured = fixture.folder.path().join("captured");
     std::fs::write(&captured, seal).unwrap();
 
     let url = format!("whep+http://{target}/whep");
     for other in [&stranger, &captured] {
-        let (ran, packets) = stand.run(&url, other, &["-n", "2", "--for", "3s"]);
+        let (ran, packets) = fixture.run(&url, other, &["-n", "2", "--for", "3s"]);
         let ran = ran.expect_code(3);
         assert!(
             ran.stderr.contains("belongs to another tester") && !ran.folder().exists(),
@@ -229,9 +230,9 @@ fn a_proof_is_useless_to_another_reader() {
         assert!(to(&packets, AGREED).iter().all(|p| p.protocol == TCP), "{ran}");
     }
     assert_eq!(web.asked().len(), 2, "it was asked, and nothing came of it");
-    drop(stand.run(&url, &secret, &["-n", "2", "--for", "3s"]).0.expect_code(0));
+    drop(fixture.run(&url, &secret, &["-n", "2", "--for", "3s"]).0.expect_code(0));
     // A load above the agreed one is refused too.
-    let (ran, _) = stand.run(&url, &secret, &["-n", "10", "--for", "3s"]);
+    let (ran, _) = fixture.run(&url, &secret, &["-n", "10", "--for", "3s"]);
     assert!(ran.expect_code(3).stderr.contains("does not cover 10 users"));
 }
 
@@ -240,16 +241,16 @@ fn a_proof_with_a_token_is_refused_with_what_to_do() {
     if !requires_root() {
         return;
     }
-    let stand = Stand::new();
+    let fixture = Fixture::new();
     let target = format!("{AGREED}:{PORT}");
-    let (secret, _) = stand.agree(&target, "secret");
+    let (secret, _) = fixture.agree(&target, "secret");
     let old = format!(
         "token = 3f0c4f6f1c9b4a5e8d2a7b6c5d4e3f2a\ntarget = {target}\nexpires = {}\n",
         in_a_month()
     );
-    let web = Web::start(&stand.servers, AGREED, 80, Some(old));
+    let web = Web::start(&fixture.servers, AGREED, 80, Some(old));
     let (ran, _) =
-        stand.run(&format!("whep+http://{target}/whep"), &secret, &["-n", "2", "--for", "3s"]);
+        fixture.run(&format!("whep+http://{target}/whep"), &secret, &["-n", "2", "--for", "3s"]);
     let ran = ran.expect_code(3);
     assert!(ran.stderr.contains("publish the file that `throng consent HOST:PORT` makes"), "{ran}");
     assert_eq!(web.asked().len(), 1);
@@ -287,17 +288,17 @@ fn answer(addresses: &[Ipv4Addr]) -> String {
 
 /// A run with one browser that gets this answer, while the crowd's one viewer waits. Returns the
 /// run, the packets, and the refusals that the run reports for the browser.
-fn browser_against(stand: &Stand, answer: &str) -> (Ran, Vec<Packet>, Vec<String>) {
+fn browser_against(fixture: &Fixture, answer: &str) -> (Ran, Vec<Packet>, Vec<String>) {
     let target = format!("{AGREED}:{PORT}");
-    let (secret, file) = stand.agree(&target, "secret");
+    let (secret, file) = fixture.agree(&target, "secret");
     let answer = answer.to_owned();
-    let server = Web::answering(&stand.servers, AGREED, PORT, move |request| {
+    let server = Web::answering(&fixture.servers, AGREED, PORT, move |request| {
         if request.contains(".well-known") {
             return Some(response("200 OK", "", &file));
         }
         request.contains("Mozilla").then(|| answer.clone())
     });
-    let victim = Web::start(&stand.servers, VICTIM, PORT, None);
+    let victim = Web::start(&fixture.servers, VICTIM, PORT, None);
     let url = format!("whep+http://{target}/whep");
     let secret = format!("file:{}", secret.display());
     let view = [
@@ -313,8 +314,8 @@ fn browser_against(stand: &Stand, answer: &str) -> (Ran, Vec<Packet>, Vec<String
         "canary.browsers=1",
     ];
     // Whether the generator was fast enough does not matter here.
-    let capture = Capture::start(&stand.crowd).unwrap();
-    let run = Running::start(Some(&stand.crowd), &view);
+    let capture = Capture::start(&fixture.crowd).unwrap();
+    let run = Running::start(Some(&fixture.crowd), &view);
     let posts = || server.asked().iter().filter(|line| line.starts_with("POST /whep")).count();
     // A browser takes from a second to many until it has started, and 3 s are ample for what it
     // does with the answer.
@@ -338,10 +339,10 @@ fn a_browser_that_is_sent_elsewhere_does_not_go_there() {
     if !requires_root() {
         return;
     }
-    let stand = Stand::new();
+    let fixture = Fixture::new();
     let redirect =
         response("307 Elsewhere", &format!("Location: http://{VICTIM}:{PORT}/whep\r\n"), "");
-    let (ran, packets, refused) = browser_against(&stand, &redirect);
+    let (ran, packets, refused) = browser_against(&fixture, &redirect);
     assert_eq!(to(&packets, VICTIM), [], "{ran}");
     let place = format!("{VICTIM}:{PORT}");
     assert!(refused.iter().any(|detail| detail.contains(&place)), "{refused:?}\n{ran}");
@@ -354,10 +355,10 @@ fn a_browser_is_not_sent_to_what_else_listens_on_its_own_machine() {
     if !requires_root() {
         return;
     }
-    let stand = Stand::new();
-    let own = Web::start(&stand.crowd, Ipv4Addr::LOCALHOST, 9999, None);
+    let fixture = Fixture::new();
+    let own = Web::start(&fixture.crowd, Ipv4Addr::LOCALHOST, 9999, None);
     let redirect = response("307 Elsewhere", "Location: http://127.0.0.1:9999/whep\r\n", "");
-    let (ran, _, refused) = browser_against(&stand, &redirect);
+    let (ran, _, refused) = browser_against(&fixture, &redirect);
     assert_eq!(own.asked(), [""; 0], "{ran}");
     assert!(refused.iter().any(|detail| detail.contains("127.0.0.1:9999")), "{refused:?}\n{ran}");
 }
@@ -393,10 +394,10 @@ fn a_server_elsewhere_sends_no_viewer_to_what_listens_on_its_own_machine() {
     if !requires_root() {
         return;
     }
-    let stand = Stand::new();
+    let fixture = Fixture::new();
     let target = format!("{AGREED}:{PORT}");
-    let (secret, file) = stand.agree(&target, "secret");
-    let own = [Ipv4Addr::LOCALHOST, CROWD].map(|own| Web::start(&stand.crowd, own, 9200, None));
+    let (secret, file) = fixture.agree(&target, "secret");
+    let own = [Ipv4Addr::LOCALHOST, CROWD].map(|own| Web::start(&fixture.crowd, own, 9200, None));
     let paths = [
         ("whep+", "/moved"),
         ("whep+", "/network/moved"),
@@ -405,7 +406,7 @@ fn a_server_elsewhere_sends_no_viewer_to_what_listens_on_its_own_machine() {
         ("", "/network/file.mp4"),
         ("", "/list.m3u8"),
     ];
-    let server = Web::answering(&stand.servers, AGREED, PORT, move |request| {
+    let server = Web::answering(&fixture.servers, AGREED, PORT, move |request| {
         if request.contains(".well-known") {
             return Some(response("200 OK", "", &file));
         }
@@ -413,16 +414,16 @@ fn a_server_elsewhere_sends_no_viewer_to_what_listens_on_its_own_machine() {
     });
     for (scheme, path) in paths {
         let url = format!("{scheme}http://{target}{path}");
-        let (ran, _) = stand.run(&url, &secret, &["-n", "2", "--for", "4s"]);
+        let (ran, _) = fixture.run(&url, &secret, &["-n", "2", "--for", "4s"]);
         assert!(server.asked().iter().any(|line| line.contains(path)), "{path}\n{ran}");
         for web in &own {
             assert_eq!(web.asked(), [""; 0], "{path}\n{ran}");
         }
     }
     // A target on that machine may do so: the listener hears who is sent to it.
-    let local = Web::answering(&stand.crowd, Ipv4Addr::LOCALHOST, PORT, sends_to_own_machine);
+    let local = Web::answering(&fixture.crowd, Ipv4Addr::LOCALHOST, PORT, sends_to_own_machine);
     let url = format!("whep+http://127.0.0.1:{PORT}/moved");
-    let (ran, _) = stand.run(&url, &secret, &["-n", "2", "--for", "4s"]);
+    let (ran, _) = fixture.run(&url, &secret, &["-n", "2", "--for", "4s"]);
     assert!(!local.asked().is_empty() && !own[0].asked().is_empty(), "{ran}");
 }
 
@@ -433,7 +434,7 @@ fn a_browser_sends_no_check_to_a_candidate_without_consent() {
     }
     let header = "Content-Type: application/sdp\r\nLocation: /session/1\r\n";
     let created = response("201 Created", header, &answer(&[VICTIM, AGREED]));
-    let (ran, packets, refused) = browser_against(&Stand::new(), &created);
+    let (ran, packets, refused) = browser_against(&Fixture::new(), &created);
     let checks =
         |address| to(&packets, address).iter().filter(|packet| packet.protocol == UDP).count();
     assert!(checks(AGREED) > 0, "the candidate that is allowed is checked\n{ran}");

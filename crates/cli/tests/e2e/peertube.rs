@@ -1,6 +1,6 @@
-//! Visitors of a watch page of PeerTube on the stand of `examples/evening`: real ffmpeg, nginx,
-//! Node with socket.io and PeerTube's tracker, and Prosody. What they asked for is what Node and
-//! nginx counted.
+//! Visitors of a watch page of PeerTube on the test server of `examples/evening`: real ffmpeg,
+//! nginx, Node with socket.io and PeerTube's tracker, and Prosody. What they asked for is what Node
+//! and nginx counted.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,18 +14,18 @@ use crate::throng::{Ran, Running, figure, plain, valid};
 
 const VISITORS: u32 = 10;
 
-/// A scenario of visitors of the stand's page.
-fn scenario(stand: &Evening, seconds: u32, crowd: &str) -> (TempDir, PathBuf) {
-    scenario_of(stand, VISITORS, seconds, crowd)
+/// A scenario of visitors of the test server's page.
+fn scenario(evening: &Evening, seconds: u32, crowd: &str) -> (TempDir, PathBuf) {
+    scenario_of(evening, VISITORS, seconds, crowd)
 }
 
-fn scenario_of(stand: &Evening, visitors: u32, seconds: u32, crowd: &str) -> (TempDir, PathBuf) {
+fn scenario_of(evening: &Evening, visitors: u32, seconds: u32, crowd: &str) -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("visitors.toml");
     let text = format!(
         "[target]\nurl = \"peertube+{}\"\n[crowd]\nsize = {visitors}\narrival = {{ every = \"300ms\" }}\n{crowd}\n\
          [run]\nduration = \"{seconds}s\"\n",
-        stand.page()
+        evening.page()
     );
     std::fs::write(&path, text).unwrap();
     (folder, path)
@@ -37,25 +37,26 @@ fn counted(counters: &Value, path: &str) -> f64 {
 }
 
 /// A run of visitors, and what Node and nginx counted in it.
-fn visit(stand: &Evening) -> (Ran, (Value, String)) {
+fn visit(evening: &Evening) -> (Ran, (Value, String)) {
     // A stream that is younger than the distance that players keep has nothing that can wait for a
     // peer.
     std::thread::sleep(Duration::from_secs(25));
-    let (_folder, path) = scenario(stand, 50, "player = { p2p = {} }\nchat = { every = \"20s\" }");
+    let (_folder, path) =
+        scenario(evening, 50, "player = { p2p = {} }\nchat = { every = \"20s\" }");
     let ran = Running::start(None, &["run", &path.display().to_string()]).wait();
-    let counted = (stand.counters().unwrap(), stand.access_log().unwrap());
+    let counted = (evening.counters().unwrap(), evening.access_log().unwrap());
     (ran, counted)
 }
 
-/// A minute and a half: a stand starts, its stream gets 25 s of history, the run takes 50 s.
+/// A minute and a half: the server starts, its stream gets 25 s of history, the run takes 50 s.
 #[test]
 fn visitors_ask_for_what_a_browser_asks_and_get_segments_from_each_other() {
     let Some(first) = Evening::start(&["--early-hashes"]).unwrap() else { return };
-    // A run that does not count is made again, on a stand of its own.
-    let mut stand = Some(first);
+    // A run that does not count is made again, on a test server of its own.
+    let mut evening = Some(first);
     let (ran, (counters, log)) = valid(|| {
-        let stand = stand.take().or_else(|| Evening::start(&["--early-hashes"]).unwrap());
-        visit(&stand.expect("it was there before"))
+        let evening = evening.take().or_else(|| Evening::start(&["--early-hashes"]).unwrap());
+        visit(&evening.expect("it was there before"))
     });
     let ran = ran.expect_code(0);
     let summary = ran.summary();
@@ -116,19 +117,19 @@ fn visitors_ask_for_what_a_browser_asks_and_get_segments_from_each_other() {
     assert!((visitors * 2.5..=visitors * 40.0).contains(&hashes), "{hashes}");
 }
 
-/// 55 s: a stand starts, and the live is announced four segments late in a run of 45 s.
+/// 55 s: the server starts, and the live is announced four segments late in a run of 45 s.
 #[test]
 fn who_waits_for_the_live_asks_again_at_the_moment_when_it_begins() {
-    let Some(stand) = Evening::start(&["--waiting"]).unwrap() else { return };
-    let (_folder, path) = scenario(&stand, 45, "");
+    let Some(evening) = Evening::start(&["--waiting"]).unwrap() else { return };
+    let (_folder, path) = scenario(&evening, 45, "");
     let mut running = Running::start(None, &["run", &path.display().to_string()]);
     std::thread::sleep(Duration::from_secs(6));
-    let waiting = stand.counters().unwrap();
+    let waiting = evening.counters().unwrap();
     assert_eq!(counted(&waiting, "socketio.subscribed"), f64::from(VISITORS), "{waiting:#}");
-    stand.change("live").unwrap();
+    evening.change("live").unwrap();
     running.when_playing(VISITORS);
     let ran = running.wait();
-    let counters = stand.counters().unwrap();
+    let counters = evening.counters().unwrap();
     assert_eq!(
         counters["requests"]["GET video"].as_f64(),
         Some(2.0 * f64::from(VISITORS)),
@@ -144,20 +145,20 @@ fn who_waits_for_the_live_asks_again_at_the_moment_when_it_begins() {
 }
 
 /// One tab of Chromium and three viewers of throng with data channels: all that the tab gets from
-/// others comes from throng's viewers, and all that it sends goes to them. Two minutes: a stand
+/// others comes from throng's viewers, and all that it sends goes to them. Two minutes: the server
 /// starts, its stream gets 25 s of history, the browser stays for 75 s.
 #[test]
 fn viewers_with_data_channels_exchange_segments_with_a_real_browser() {
     let Some(first) = Evening::start(&["--early-hashes"]).unwrap() else { return };
-    let mut stand = Some(first);
+    let mut evening = Some(first);
     let (ran, tab) = valid(|| {
-        let stand = stand.take().or_else(|| Evening::start(&["--early-hashes"]).unwrap());
-        let stand = stand.expect("it was there before");
+        let evening = evening.take().or_else(|| Evening::start(&["--early-hashes"]).unwrap());
+        let evening = evening.expect("it was there before");
         std::thread::sleep(Duration::from_secs(25));
         let (_folder, path) =
-            scenario_of(&stand, 3, 60, "player = { p2p = { data_channels = 1.0 } }");
+            scenario_of(&evening, 3, 60, "player = { p2p = { data_channels = 1.0 } }");
         std::thread::scope(|scope| {
-            let tab = scope.spawn(|| stand.browse(1, 75).unwrap());
+            let tab = scope.spawn(|| evening.browse(1, 75).unwrap());
             // It has something that those who come later lack.
             std::thread::sleep(Duration::from_secs(10));
             let ran = Running::start(None, &["run", &path.display().to_string()]).wait();
@@ -184,18 +185,18 @@ fn viewers_with_data_channels_exchange_segments_with_a_real_browser() {
     assert!(ran.stdout.contains("  channels "), "{ran}");
 }
 
-/// 70 s: a stand starts, and the run of 40 s follows 5 s of the idle server.
+/// 70 s: the server starts, and the run of 40 s follows 5 s of the idle server.
 #[test]
 fn a_chat_that_turns_its_viewers_away_is_in_the_report_by_uri_and_minute() {
-    let Some(stand) = Evening::start(&["--early-hashes"]).unwrap() else { return };
-    let (_folder, path) = scenario(&stand, 40, "chat = { every = \"20s\" }");
-    let log = stand.combined_log();
+    let Some(evening) = Evening::start(&["--early-hashes"]).unwrap() else { return };
+    let (_folder, path) = scenario(&evening, 40, "chat = { every = \"20s\" }");
+    let log = evening.combined_log();
     let watch = format!("process=node,access_log={}", log.display());
-    stand.freeze("prosody", true).unwrap();
+    evening.freeze("prosody", true).unwrap();
     let running = Running::start(None, &["run", &path.display().to_string(), "--watch", &watch]);
     // Upgrades that are under way have their answers long before the run ends.
     std::thread::sleep(Duration::from_secs(20));
-    stand.freeze("prosody", false).unwrap();
+    evening.freeze("prosody", false).unwrap();
     let ran = running.wait();
     let summary = ran.summary();
     let text = std::fs::read_to_string(&log).unwrap();
@@ -224,20 +225,20 @@ fn visitors_fetch_a_live_from_object_storage() {
     if !has_versitygw() {
         return;
     }
-    let Some(stand) = Evening::start(&["--object-storage"]).unwrap() else { return };
+    let Some(evening) = Evening::start(&["--object-storage"]).unwrap() else { return };
     std::thread::sleep(Duration::from_secs(25));
-    let (_folder, path) = scenario(&stand, 40, "player = { p2p = {} }");
+    let (_folder, path) = scenario(&evening, 40, "player = { p2p = {} }");
     let ran = Running::start(None, &["run", &path.display().to_string()]).wait();
     let summary = ran.summary();
     assert_eq!(figure(&summary, "playback.startup.reached"), f64::from(VISITORS), "{ran}");
     // The playlist follows the hash there.
     assert_eq!(figure(&summary, "playback.peers.hash_reloads"), 0.0, "{ran}");
-    let (log, host) = stand.object_storage();
+    let (log, host) = evening.object_storage();
     let (folder, log) = (ran.folder().display().to_string(), log.display().to_string());
     let output = plain(&["requests", &folder, "--access-log", &log, "--host", &host]);
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("EQUAL "), "{said}");
-    let counters = stand.counters().unwrap();
+    let counters = evening.counters().unwrap();
     let stored = |what: &str| counted(&counters, &format!("objects.operations.{what}"));
     let (segments, playlists, hashes, deleted) =
         (stored("PUT ts"), stored("PUT m3u8"), stored("PUT json"), stored("DELETE ts"));
@@ -248,7 +249,7 @@ fn visitors_fetch_a_live_from_object_storage() {
     assert!((playlists - segments).abs() <= 3.0, "{counters:#}");
 }
 
-/// Whether the object storage of the stand has been built on this machine: it takes minutes.
+/// Whether the object storage of the test server has been built on this machine: it takes minutes.
 fn has_versitygw() -> bool {
     let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache")));

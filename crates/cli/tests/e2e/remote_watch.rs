@@ -22,7 +22,7 @@ const LOAD: &str = "7080,1024-65535/udp";
 const TOKEN: &str = "a-token-of-the-owner";
 
 /// Two machines: a stage and its agent on one, the crowd on the other.
-struct Stand {
+struct Fixture {
     crowd: Namespace,
     server: Namespace,
     stage: Stage,
@@ -68,7 +68,7 @@ impl Drop for Agent {
     }
 }
 
-impl Stand {
+impl Fixture {
     fn new(agent: &[&str]) -> Self {
         let (crowd, server) = Namespace::pair("agent", HERE, THERE).unwrap();
         let stage = Stage::start(Some(&server), &format!("{THERE}:{PORT}"), &["--listen-any"]);
@@ -127,9 +127,9 @@ fn a_server_elsewhere_is_seen_through_its_agent_whose_presence_is_the_consent() 
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("server.log");
     std::fs::write(&log, "").unwrap();
-    let stand = Stand::new(&["--allow-load", LOAD, "--log", log.to_str().unwrap()]);
+    let fixture = Fixture::new(&["--allow-load", LOAD, "--log", log.to_str().unwrap()]);
     let (ran, ()) = valid(|| {
-        let mut running = stand.begin(|scenario| scenario);
+        let mut running = fixture.begin(|scenario| scenario);
         running.when_playing(5);
         let mut log = std::fs::File::options().append(true).open(&log).unwrap();
         log.write_all("Too many open files\n".repeat(30).as_bytes()).unwrap();
@@ -167,7 +167,7 @@ fn a_server_elsewhere_is_seen_through_its_agent_whose_presence_is_the_consent() 
     let from = sends.map(|sample| sample.at.as_secs_f64()).fold(f64::INFINITY, f64::min);
     assert!((0.0..9.0).contains(&from), "the server sends from {from} s on\n{ran}");
 
-    let mut browser = page::opened(&stand.server, &ran);
+    let mut browser = page::opened(&fixture.server, &ran);
     let said = browser.evaluate("document.body.innerText.includes('media one')").unwrap();
     assert_eq!(said, Value::Bool(true));
     page::fits(&mut browser, "watched-by-agent");
@@ -178,10 +178,10 @@ fn without_the_right_agent_a_private_target_is_not_reached() {
     if !requires_root() {
         return;
     }
-    let stand = Stand::new(&["--allow-load", "7080", "--max-users", "39"]);
-    let digits = stand.agent.fingerprint.clone();
+    let fixture = Fixture::new(&["--allow-load", "7080", "--max-users", "39"]);
+    let digits = fixture.agent.fingerprint.clone();
     let other = format!("{}{}", if digits.starts_with('0') { "1" } else { "0" }, &digits[1..]);
-    let port = stand.agent.address.rsplit(':').next().unwrap().to_owned();
+    let port = fixture.agent.address.rsplit(':').next().unwrap().to_owned();
     let cases: [(&dyn Fn(String) -> String, &str); 5] = [
         (&|text| text.replace(TOKEN, "another-token-here"), "the token is wrong"),
         (&|text| text.replace(&digits, &other), "is not the one with fingerprint"),
@@ -190,13 +190,13 @@ fn without_the_right_agent_a_private_target_is_not_reached() {
         (&|text| text.split("[[watch]]").next().unwrap().to_owned(), "--allow-target 10.79.4.2"),
     ];
     for (change, why) in cases {
-        let ran = stand.begin(change).wait().expect_code(3);
+        let ran = fixture.begin(change).wait().expect_code(3);
         assert!(ran.stderr.contains(why), "{why}: {ran}");
         assert!(!ran.folder().exists(), "nothing was begun");
     }
-    drop(stand.agent);
-    let agent = Agent::start(&stand.server, &["--allow-load", "8188"]);
-    let ran = Stand { agent, ..stand }.begin(|text| text).wait().expect_code(3);
+    drop(fixture.agent);
+    let agent = Agent::start(&fixture.server, &["--allow-load", "8188"]);
+    let ran = Fixture { agent, ..fixture }.begin(|text| text).wait().expect_code(3);
     assert!(ran.stderr.contains("does not allow load on port 7080"), "{ran}");
 }
 
@@ -205,8 +205,8 @@ fn an_agent_that_names_only_the_port_of_signalling_gets_no_media() {
     if !requires_root() {
         return;
     }
-    let stand = Stand::new(&["--allow-load", "7080"]);
-    let ran = stand.begin(|text| text).wait();
+    let fixture = Fixture::new(&["--allow-load", "7080"]);
+    let ran = fixture.begin(|text| text).wait();
     let summary = ran.summary();
     assert_eq!(figure(&summary, "participants.playing"), 0.0, "{ran}");
     assert!(figure(&summary, "events.refused_ice_candidate") > 0.0, "{ran}");
@@ -219,8 +219,8 @@ fn an_agent_that_is_killed_ends_the_run_within_a_second() {
     if !requires_root() {
         return;
     }
-    let stand = Stand::new(&["--allow-load", LOAD]);
-    let (why, stopped_after, gone_after, ran) = stand.ended_by(|agent| agent.signal("KILL"));
+    let fixture = Fixture::new(&["--allow-load", LOAD]);
+    let (why, stopped_after, gone_after, ran) = fixture.ended_by(|agent| agent.signal("KILL"));
     assert!(why.contains("consent") && why.contains("is gone"), "{why}\n{ran}");
     assert!((0.0..1.0).contains(&stopped_after), "joins were offered for {stopped_after} s\n{ran}");
     assert!(gone_after < 5.0, "participants were there for {gone_after} s\n{ran}");
@@ -232,9 +232,9 @@ fn an_agent_that_falls_silent_ends_the_run_after_five_seconds() {
     if !requires_root() {
         return;
     }
-    let stand = Stand::new(&["--allow-load", LOAD]);
+    let fixture = Fixture::new(&["--allow-load", LOAD]);
     // Nothing is sent or closed: only the heartbeat is missing.
-    let (why, stopped_after, gone_after, ran) = stand.ended_by(|agent| agent.signal("STOP"));
+    let (why, stopped_after, gone_after, ran) = fixture.ended_by(|agent| agent.signal("STOP"));
     assert!(why.contains("is gone"), "{why}\n{ran}");
     assert!((3.5..6.0).contains(&stopped_after), "joins were offered for {stopped_after} s\n{ran}");
     assert!(gone_after < 5.0, "participants were there for {gone_after} s\n{ran}");

@@ -12,7 +12,7 @@ use throng_sim::nats::Nats;
 use throng_sim::whep::{Behaviour, Server};
 
 use crate::matrix::{Study, said};
-use crate::prove::{Stand, stage, viewers};
+use crate::prove::{Fixture, stage, viewers};
 use crate::throng::{Stage, THRONG, started};
 
 /// A place for scenarios and runs, the secrets, and where one was seen.
@@ -314,15 +314,15 @@ fn a_proof_keeps_no_secret_of_its_setup_steps() {
          setup = [{{ run = [\"true\", \"--key={level}\"] }}]\n",
         stage("\"--workers\", \"1\"", &keys)
     );
-    let stand = Stand::new(&crowd, 2, &text);
-    let file = stand.path("proof.toml");
-    let [proof, out] = [&file, &stand.output()].map(|path| path.to_str().unwrap().to_owned());
+    let fixture = Fixture::new(&crowd, 2, &text);
+    let file = fixture.path("proof.toml");
+    let [proof, out] = [&file, &fixture.output()].map(|path| path.to_str().unwrap().to_owned());
     let variables = [("THRONG_LAW_STEP", variable.as_str())];
     let ran = law.throng(&["prove", &proof, "--output", &out], &variables, false);
-    assert!(runs_below(&stand.output()) >= 4, "{}", said(&ran));
+    assert!(runs_below(&fixture.output()) >= 4, "{}", said(&ran));
     law.secrets.extend(words);
     law.look_at("the output of prove", &[ran.stdout.as_slice(), ran.stderr.as_slice()].concat());
-    law.look_below(&stand.output());
+    law.look_below(&fixture.output());
 
     // A report needs no secret, also from the folder alone; to go on does.
     std::fs::remove_file(&file).unwrap();
@@ -332,7 +332,7 @@ fn a_proof_keeps_no_secret_of_its_setup_steps() {
     let refused = law.throng(&["prove", "--resume", &out], &[], false);
     assert_eq!(refused.status.code(), Some(2), "{}", said(&refused));
     assert!(said(&refused).contains("has no secrets"), "{}", said(&refused));
-    law.look_below(&stand.output());
+    law.look_below(&fixture.output());
     law.holds();
 }
 

@@ -14,7 +14,7 @@ use crate::webrtc::ParticipantOptions;
 const ROOM: &str = "stage@room.example";
 
 /// A member, and a server that lets it join at once.
-struct Stand {
+struct Fixture {
     member: Member,
     now: Instant,
     opened: Vec<(Duration, Open)>,
@@ -29,7 +29,7 @@ struct Stand {
     has_forgotten: bool,
 }
 
-impl Stand {
+impl Fixture {
     fn new(chat: ChatConfig) -> Self {
         Self::with(chat, |_| {})
     }
@@ -61,7 +61,7 @@ impl Stand {
             Config { url, protocol, chat, mark, log: log.clone(), rename: None, speech_seed: 1 };
         change(&mut config);
         let options = ParticipantOptions { seed, ..ParticipantOptions::for_tests(start) };
-        let mut stand = Self {
+        let mut fixture = Self {
             member: Member::new(config, options),
             now: start,
             opened: Vec::new(),
@@ -74,8 +74,8 @@ impl Stand {
             is_authenticated: false,
             has_forgotten: false,
         };
-        stand.input(Input::Start { intended_at: start });
-        stand
+        fixture.input(Input::Start { intended_at: start });
+        fixture
     }
 
     fn input(&mut self, input: Input<'_>) {
@@ -180,116 +180,117 @@ fn talkative() -> ChatConfig {
 
 #[test]
 fn it_follows_a_server_that_refers_to_another_one() {
-    let mut stand = Stand::new(talkative());
-    let refer = |stand: &mut Stand, uri: &str| {
-        stand.receive(&format!("<close xmlns='f' see-other-uri='{uri}'/>"));
+    let mut fixture = Fixture::new(talkative());
+    let refer = |fixture: &mut Fixture, uri: &str| {
+        fixture.receive(&format!("<close xmlns='f' see-other-uri='{uri}'/>"));
     };
-    let last = |stand: &Stand| match stand.opened.last() {
+    let last = |fixture: &Fixture| match fixture.opened.last() {
         Some((at, Open::WebSocket { url, headers, .. })) => {
             (at.as_secs(), url.to_string(), headers[0].1.clone())
         }
         other => panic!("{other:?}"),
     };
-    stand.open();
-    refer(&mut stand, "wss://10.0.0.2/ws");
-    assert_eq!(stand.opened.len(), 1, "the end of this connection is none of the next one");
+    fixture.open();
+    refer(&mut fixture, "wss://10.0.0.2/ws");
+    assert_eq!(fixture.opened.len(), 1, "the end of this connection is none of the next one");
     let why = ChannelError::ClosedByPeer(None);
-    stand.input(Input::Closed { channel: SIGNALLING, why });
+    fixture.input(Input::Closed { channel: SIGNALLING, why });
     let origin = "http://10.0.0.1:5280".to_owned();
-    assert_eq!(last(&stand), (0, "wss://10.0.0.2/ws".to_owned(), origin.clone()), "at once");
-    stand.open();
-    stand.seconds(10);
-    assert!(stand.totals().messages_sent > 0 && stand.totals().messages_missing == 0);
-    assert_eq!((stand.totals().reconnects, stand.opened.len()), (0, 2));
+    assert_eq!(last(&fixture), (0, "wss://10.0.0.2/ws".to_owned(), origin.clone()), "at once");
+    fixture.open();
+    fixture.seconds(10);
+    assert!(fixture.totals().messages_sent > 0 && fixture.totals().messages_missing == 0);
+    assert_eq!((fixture.totals().reconnects, fixture.opened.len()), (0, 2));
     // A server that leaves it open.
-    refer(&mut stand, "wss://10.0.0.2/ws");
-    stand.seconds(1);
-    assert_eq!(last(&stand), (10, "wss://10.0.0.2/ws".to_owned(), origin));
-    stand.open();
+    refer(&mut fixture, "wss://10.0.0.2/ws");
+    fixture.seconds(1);
+    assert_eq!(last(&fixture), (10, "wss://10.0.0.2/ws".to_owned(), origin));
+    fixture.open();
     // From a secure server only to a secure one: it connects to this one again.
-    refer(&mut stand, "ws://10.0.0.3/ws");
-    stand.seconds(4);
-    let (_, url, _) = last(&stand);
-    assert_eq!((url.as_str(), stand.totals().reconnects), ("wss://10.0.0.2/ws", 1));
+    refer(&mut fixture, "ws://10.0.0.3/ws");
+    fixture.seconds(4);
+    let (_, url, _) = last(&fixture);
+    assert_eq!((url.as_str(), fixture.totals().reconnects), ("wss://10.0.0.2/ws", 1));
 }
 
 #[test]
 fn a_password_is_for_no_server_that_the_own_one_refers_to() {
-    let mut stand = Stand::with(ChatConfig::default(), account);
+    let mut fixture = Fixture::with(ChatConfig::default(), account);
     for (uri, follows) in [("wss://10.0.0.1:5280/ws", false), ("ws://10.0.0.1:5280/b", true)] {
-        stand.open();
-        stand.receive(&format!("<close xmlns='f' see-other-uri='{uri}'/>"));
-        stand.seconds(4);
-        let Some((_, Open::WebSocket { url, .. })) = stand.opened.last() else { panic!("{uri}") };
+        fixture.open();
+        fixture.receive(&format!("<close xmlns='f' see-other-uri='{uri}'/>"));
+        fixture.seconds(4);
+        let Some((_, Open::WebSocket { url, .. })) = fixture.opened.last() else { panic!("{uri}") };
         assert_eq!(url.as_str() == uri, follows, "{url}");
     }
 }
 
 #[test]
 fn it_joins_speaks_and_measures_what_comes_back() {
-    let mut stand = Stand::new(talkative());
-    stand.open();
-    assert_eq!(stand.reached, [Phase::Started, Phase::Described, Phase::Joined]);
-    let (_, Open::WebSocket { url, protocols, headers }) = &stand.opened[0] else {
-        panic!("{:?}", stand.opened)
+    let mut fixture = Fixture::new(talkative());
+    fixture.open();
+    assert_eq!(fixture.reached, [Phase::Started, Phase::Described, Phase::Joined]);
+    let (_, Open::WebSocket { url, protocols, headers }) = &fixture.opened[0] else {
+        panic!("{:?}", fixture.opened)
     };
     assert_eq!(
         (url.as_str(), protocols.as_slice()),
         ("ws://10.0.0.1:5280/ws", &["xmpp".to_owned()][..])
     );
     assert_eq!(headers[..], [("Origin".to_owned(), "http://10.0.0.1:5280".to_owned())]);
-    stand.seconds(60);
-    let totals = stand.totals();
+    fixture.seconds(60);
+    let totals = fixture.totals();
     assert!((35..90).contains(&totals.messages_sent), "{totals:?}");
     assert_eq!(
         (totals.messages_due, totals.messages_missing, totals.messages_unsent),
         (totals.messages_sent, 0, 0)
     );
-    let late = stand.intervals.iter().flat_map(|interval| &interval.delays_us).max();
+    let late = fixture.intervals.iter().flat_map(|interval| &interval.delays_us).max();
     assert!(
         late.is_some_and(|us| *us <= 50_000),
         "from the time at which it was due, in steps of 50 ms: {late:?}"
     );
     assert!(
-        stand.intervals.len() == 60 && stand.intervals.iter().all(|interval| interval.is_joined)
+        fixture.intervals.len() == 60
+            && fixture.intervals.iter().all(|interval| interval.is_joined)
     );
-    stand.input(Input::Leave { others_follow: false });
+    fixture.input(Input::Leave { others_follow: false });
     assert!(
-        stand.ended == Some(Outcome::Completed)
-            && stand.sent.iter().any(|frame| frame.starts_with("<close"))
+        fixture.ended == Some(Outcome::Completed)
+            && fixture.sent.iter().any(|frame| frame.starts_with("<close"))
     );
 }
 
 #[test]
 fn a_connection_that_breaks_is_made_again_after_three_seconds_and_what_was_said_meanwhile_is_not_due()
  {
-    let mut stand = Stand::new(ChatConfig::default());
-    stand.open();
-    stand.seconds(5);
-    let lost = stand.log.say(9, stand.now);
-    stand.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
-    stand.seconds(1);
-    stand.log.say(9, stand.now);
-    stand.seconds(3);
-    let times: Vec<_> = stand.opened.iter().map(|(at, _)| at.as_secs()).collect();
+    let mut fixture = Fixture::new(ChatConfig::default());
+    fixture.open();
+    fixture.seconds(5);
+    let lost = fixture.log.say(9, fixture.now);
+    fixture.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
+    fixture.seconds(1);
+    fixture.log.say(9, fixture.now);
+    fixture.seconds(3);
+    let times: Vec<_> = fixture.opened.iter().map(|(at, _)| at.as_secs()).collect();
     assert_eq!(times, [0, 8]);
-    stand.open();
-    stand.seconds(3);
-    let seen = stand.log.say(9, stand.now);
-    stand.receive(&format!(
+    fixture.open();
+    fixture.seconds(3);
+    let seen = fixture.log.say(9, fixture.now);
+    fixture.receive(&format!(
         "<message type='groupchat' from='{ROOM}/a'><body>x {}</body></message>",
         super::room_log::mark("k3f9", seen)
     ));
-    stand.seconds(12);
-    let totals = stand.totals();
+    fixture.seconds(12);
+    let totals = fixture.totals();
     assert_eq!(
         (totals.reconnects, totals.messages_due, totals.messages_missing),
         (1, 2, 1),
         "message {lost}, which was on its way, is missing: {totals:?}"
     );
-    let away = stand.intervals.iter().filter(|interval| !interval.is_joined).count();
+    let away = fixture.intervals.iter().filter(|interval| !interval.is_joined).count();
     assert!((3..=4).contains(&away), "{away}");
-    assert_eq!(stand.reached.iter().filter(|phase| **phase == Phase::Joined).count(), 1);
+    assert_eq!(fixture.reached.iter().filter(|phase| **phase == Phase::Joined).count(), 1);
 }
 
 fn account(config: &mut Config) {
@@ -301,31 +302,31 @@ fn account(config: &mut Config) {
 #[test]
 fn what_the_server_kept_while_it_was_away_is_due_to_who_resumes_and_to_nobody_else() {
     for (has_forgotten, due, resumes) in [(false, 2, 1), (true, 1, 0)] {
-        let mut stand = Stand::with(ChatConfig::default(), account);
-        stand.has_forgotten = has_forgotten;
-        stand.open();
-        stand.seconds(2);
-        stand.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
-        let away = stand.log.say(9, stand.now);
-        stand.seconds(4);
-        stand.open();
+        let mut fixture = Fixture::with(ChatConfig::default(), account);
+        fixture.has_forgotten = has_forgotten;
+        fixture.open();
+        fixture.seconds(2);
+        fixture.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
+        let away = fixture.log.say(9, fixture.now);
+        fixture.seconds(4);
+        fixture.open();
         let body = |number| super::room_log::mark("k3f9", number);
-        stand.receive(&format!("<message type='groupchat' from='{ROOM}/a'><body>x {}</body><delay xmlns='urn:xmpp:delay'/></message>", body(away)));
-        stand.seconds(1);
-        let back = stand.log.say(9, stand.now);
-        stand.receive(&format!(
+        fixture.receive(&format!("<message type='groupchat' from='{ROOM}/a'><body>x {}</body><delay xmlns='urn:xmpp:delay'/></message>", body(away)));
+        fixture.seconds(1);
+        let back = fixture.log.say(9, fixture.now);
+        fixture.receive(&format!(
             "<message type='groupchat' from='{ROOM}/a'><body>x {}</body></message>",
             body(back)
         ));
-        stand.seconds(12);
-        let totals = stand.totals();
+        fixture.seconds(12);
+        let totals = fixture.totals();
         assert_eq!(
             (totals.messages_due, totals.messages_missing, totals.duplicates),
             (due, 0, 0),
             "{totals:?}"
         );
         assert_eq!((totals.reconnects, totals.resumes), (1, resumes), "{totals:?}");
-        let late = stand.intervals.iter().flat_map(|interval| &interval.delays_us).max().copied();
+        let late = fixture.intervals.iter().flat_map(|interval| &interval.delays_us).max().copied();
         assert_eq!(late.is_some_and(|us| us >= 4_000_000), !has_forgotten, "{late:?}");
     }
 }
@@ -334,32 +335,32 @@ fn what_the_server_kept_while_it_was_away_is_due_to_who_resumes_and_to_nobody_el
 fn whoever_has_chosen_a_nickname_takes_it_once_and_keeps_it_when_it_connects_again() {
     let after = Duration::from_secs(5);
     let rename = Rename { nick: "Grace".to_owned(), after };
-    let mut stand = Stand::with(ChatConfig::default(), |config| config.rename = Some(rename));
-    stand.open();
-    stand.seconds(4);
-    assert!(!stand.sent.iter().any(|frame| frame.contains("/Grace")));
-    stand.seconds(30);
-    assert_eq!(stand.sent.iter().filter(|frame| frame.contains("/Grace\"")).count(), 1);
-    assert_eq!(stand.totals().nick_changes, 1);
-    stand.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
-    stand.seconds(4);
-    stand.open();
-    let join = stand.sent.iter().rfind(|frame| frame.contains("maxstanzas")).unwrap();
+    let mut fixture = Fixture::with(ChatConfig::default(), |config| config.rename = Some(rename));
+    fixture.open();
+    fixture.seconds(4);
+    assert!(!fixture.sent.iter().any(|frame| frame.contains("/Grace")));
+    fixture.seconds(30);
+    assert_eq!(fixture.sent.iter().filter(|frame| frame.contains("/Grace\"")).count(), 1);
+    assert_eq!(fixture.totals().nick_changes, 1);
+    fixture.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
+    fixture.seconds(4);
+    fixture.open();
+    let join = fixture.sent.iter().rfind(|frame| frame.contains("maxstanzas")).unwrap();
     assert!(join.contains("/Grace\""), "{join}");
 }
 
 #[test]
 fn what_was_to_be_said_before_it_is_in_the_room_was_not_said() {
-    let mut stand = Stand::new(talkative());
-    stand.seconds(20);
-    let waiting = stand.totals();
+    let mut fixture = Fixture::new(talkative());
+    fixture.seconds(20);
+    let waiting = fixture.totals();
     assert!(
         (10..35).contains(&waiting.messages_unsent) && waiting.messages_sent == 0,
         "{waiting:?}"
     );
-    stand.open();
-    stand.seconds(20);
-    let totals = stand.totals();
+    fixture.open();
+    fixture.seconds(20);
+    let totals = fixture.totals();
     assert_eq!(totals.messages_unsent, waiting.messages_unsent);
     assert!((10..35).contains(&totals.messages_sent), "{totals:?}");
 }
@@ -367,13 +368,14 @@ fn what_was_to_be_said_before_it_is_in_the_room_was_not_said() {
 #[test]
 fn the_seed_of_the_chat_decides_what_is_said_and_when() {
     let said = |speech_seed, seed| {
-        let mut stand = Stand::seeded(seed, talkative(), |config| config.speech_seed = speech_seed);
-        stand.open();
-        stand.seconds(30);
+        let mut fixture =
+            Fixture::seeded(seed, talkative(), |config| config.speech_seed = speech_seed);
+        fixture.open();
+        fixture.seconds(30);
         let counts: Vec<_> =
-            stand.intervals.iter().map(|interval| interval.counters.messages_sent).collect();
+            fixture.intervals.iter().map(|interval| interval.counters.messages_sent).collect();
         let bodies =
-            stand.sent.iter().filter_map(|frame| frame.split("<body>").nth(1)?.split('<').next());
+            fixture.sent.iter().filter_map(|frame| frame.split("<body>").nth(1)?.split('<').next());
         (bodies.map(str::to_owned).collect::<Vec<_>>(), counts)
     };
     assert_eq!(said(7, 1), said(7, 2), "whatever the seed of the run is");
@@ -382,28 +384,28 @@ fn the_seed_of_the_chat_decides_what_is_said_and_when() {
 
 #[test]
 fn what_does_not_come_within_ten_seconds_is_missing() {
-    let mut stand = Stand::new(ChatConfig::default());
-    stand.open();
-    stand.log.say(9, stand.now);
-    stand.seconds(9);
-    assert_eq!(stand.totals().messages_missing, 0);
-    stand.seconds(3);
-    assert_eq!((stand.totals().messages_due, stand.totals().messages_missing), (1, 1));
+    let mut fixture = Fixture::new(ChatConfig::default());
+    fixture.open();
+    fixture.log.say(9, fixture.now);
+    fixture.seconds(9);
+    assert_eq!(fixture.totals().messages_missing, 0);
+    fixture.seconds(3);
+    assert_eq!((fixture.totals().messages_due, fixture.totals().messages_missing), (1, 1));
 }
 
 #[test]
 fn a_server_that_does_not_want_it_ends_it_and_one_that_is_away_does_not() {
-    let mut stand = Stand::new(ChatConfig::default());
-    stand.open();
-    stand.receive(&format!(
+    let mut fixture = Fixture::new(ChatConfig::default());
+    fixture.open();
+    fixture.receive(&format!(
         "<presence type='unavailable' from='{ROOM}/me'><x xmlns='http://jabber.org/protocol/muc#user'><status code='307'/></x></presence>"
     ));
     assert!(
-        matches!(&stand.ended, Some(Outcome::Failed(failure)) if failure.detail.contains("kicked")),
+        matches!(&fixture.ended, Some(Outcome::Failed(failure)) if failure.detail.contains("kicked")),
         "{:?}",
-        stand.ended
+        fixture.ended
     );
-    let mut away = Stand::new(talkative());
+    let mut away = Fixture::new(talkative());
     for _ in 0..4 {
         away.input(Input::Closed {
             channel: SIGNALLING,
@@ -418,7 +420,7 @@ fn a_server_that_does_not_want_it_ends_it_and_one_that_is_away_does_not() {
         "it has failed, and was not only interrupted: {:?}",
         away.ended
     );
-    let mut first = Stand::new(talkative());
+    let mut first = Fixture::new(talkative());
     first.input(Input::Leave { others_follow: true });
     assert!(
         matches!(&first.ended, Some(Outcome::Failed(failure)) if failure.reason == FailureReason::NotStarted),
@@ -430,36 +432,36 @@ fn a_server_that_does_not_want_it_ends_it_and_one_that_is_away_does_not() {
 #[test]
 fn what_was_on_its_way_is_missing_when_the_stream_is_not_resumed_and_comes_late_when_it_is() {
     for (has_forgotten, comes, missing) in [(false, true, 0), (false, false, 1), (true, false, 1)] {
-        let mut stand = Stand::with(ChatConfig::default(), account);
-        stand.has_forgotten = has_forgotten;
-        stand.open();
-        stand.seconds(2);
-        let pending = stand.log.say(9, stand.now);
-        stand.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
-        stand.seconds(4);
-        stand.open();
+        let mut fixture = Fixture::with(ChatConfig::default(), account);
+        fixture.has_forgotten = has_forgotten;
+        fixture.open();
+        fixture.seconds(2);
+        let pending = fixture.log.say(9, fixture.now);
+        fixture.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
+        fixture.seconds(4);
+        fixture.open();
         if comes {
             let mark = super::room_log::mark("k3f9", pending);
-            stand.receive(&format!(
+            fixture.receive(&format!(
                 "<message type='groupchat' from='{ROOM}/a'><body>x {mark}</body></message>"
             ));
         }
-        stand.seconds(12);
-        let totals = stand.totals();
+        fixture.seconds(12);
+        let totals = fixture.totals();
         assert_eq!((totals.messages_due, totals.messages_missing), (1, missing), "{totals:?}");
     }
 }
 
 #[test]
 fn who_leaves_while_the_connection_is_broken_did_not_get_what_was_on_its_way() {
-    let mut stand = Stand::with(ChatConfig::default(), account);
-    stand.open();
-    stand.seconds(2);
-    stand.log.say(9, stand.now);
-    stand.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
-    stand.log.say(9, stand.now);
-    stand.seconds(1);
-    assert_eq!(stand.totals().messages_due, 0, "the stream may go on");
-    stand.input(Input::Leave { others_follow: true });
-    assert_eq!((stand.totals().messages_due, stand.totals().messages_missing), (1, 1));
+    let mut fixture = Fixture::with(ChatConfig::default(), account);
+    fixture.open();
+    fixture.seconds(2);
+    fixture.log.say(9, fixture.now);
+    fixture.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
+    fixture.log.say(9, fixture.now);
+    fixture.seconds(1);
+    assert_eq!(fixture.totals().messages_due, 0, "the stream may go on");
+    fixture.input(Input::Leave { others_follow: true });
+    assert_eq!((fixture.totals().messages_due, fixture.totals().messages_missing), (1, 1));
 }

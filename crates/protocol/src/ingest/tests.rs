@@ -22,7 +22,7 @@ use crate::webrtc::{ParticipantOptions, StepTimeouts};
 const BEGAN_UNIX_NS: u64 = 1_700_000_000_000_000_000;
 
 /// A publisher, and what it has sent and reported.
-struct Stand {
+struct Fixture {
     publisher: Publisher,
     began: Instant,
     now: Instant,
@@ -34,7 +34,7 @@ struct Stand {
     writer: ChunkWriter,
 }
 
-impl Stand {
+impl Fixture {
     fn new(url: &str, protocol: IngestProtocol, burns_clock: bool) -> Self {
         let now = Instant::now();
         let options = ParticipantOptions {
@@ -45,7 +45,7 @@ impl Stand {
         let config = Config { url: Url::parse(url).unwrap(), protocol, burns_clock, chosen: None };
         let clips = [card::picture(Rung::P144, Codec::H264).unwrap(), card::tone_aac().unwrap()];
         let media = clips.map(|clip| PublishedMedia { clip, offset: Duration::ZERO });
-        let mut stand = Self {
+        let mut fixture = Self {
             publisher: Publisher::new(config, media.into(), options),
             began: now,
             now,
@@ -56,8 +56,8 @@ impl Stand {
             ended: None,
             writer: ChunkWriter::new(),
         };
-        stand.input(Input::Start { intended_at: now });
-        stand
+        fixture.input(Input::Start { intended_at: now });
+        fixture
     }
 
     fn input(&mut self, input: Input<'_>) {
@@ -127,19 +127,19 @@ impl Stand {
 
     /// As far as `publish`.
     fn connected() -> Self {
-        let mut stand =
+        let mut fixture =
             Self::new("http://127.0.0.1:1935/live/key?a=1", IngestProtocol::Rtmp, false);
-        stand.opens();
-        stand.server_sends(&[&[3][..], &[9; 2 * 1536]].concat());
-        stand.server_results(1.0, Amf::Null);
-        stand.server_results(4.0, Amf::Number(1.0));
-        stand
+        fixture.opens();
+        fixture.server_sends(&[&[3][..], &[9; 2 * 1536]].concat());
+        fixture.server_results(1.0, Amf::Null);
+        fixture.server_results(4.0, Amf::Number(1.0));
+        fixture
     }
 
     fn publishing() -> Self {
-        let mut stand = Self::connected();
-        stand.server_status("status", "NetStream.Publish.Start", "");
-        stand
+        let mut fixture = Self::connected();
+        fixture.server_status("status", "NetStream.Publish.Start", "");
+        fixture
     }
 
     /// The messages after the handshake.
@@ -171,26 +171,26 @@ impl Stand {
 
 #[test]
 fn a_publisher_asks_and_then_sends_its_headers_and_media_in_real_time() {
-    let mut stand = Stand::publishing();
+    let mut fixture = Fixture::publishing();
     let open =
         Open::Stream { to: StreamPeer::Host { host: "127.0.0.1".into(), port: 1935 }, tls: None };
-    assert_eq!(stand.open, Some(open));
+    assert_eq!(fixture.open, Some(open));
     // C0, C1 and the echo of S1.
-    assert_eq!((stand.sent[0], &stand.sent[1537..3073]), (3, &[9; 1536][..]));
+    assert_eq!((fixture.sent[0], &fixture.sent[1537..3073]), (3, &[9; 1536][..]));
     let names: Vec<_> =
-        stand.commands().iter().map(|values| values[0].as_text().unwrap().to_owned()).collect();
+        fixture.commands().iter().map(|values| values[0].as_text().unwrap().to_owned()).collect();
     assert_eq!(names, ["connect", "releaseStream", "FCPublish", "createStream", "publish"]);
-    let connect = &stand.commands()[0][2];
+    let connect = &fixture.commands()[0][2];
     assert_eq!(connect.get("app").and_then(Amf::as_text), Some("live"));
     assert_eq!(connect.get("tcUrl").and_then(Amf::as_text), Some("rtmp://127.0.0.1:1935/live"));
-    assert_eq!(stand.commands()[4][3].as_text(), Some("key?a=1"));
+    assert_eq!(fixture.commands()[4][3].as_text(), Some("key?a=1"));
     assert_eq!(
-        stand.reached(),
+        fixture.reached(),
         [Phase::Started, Phase::Connected, Phase::Described, Phase::Playing]
     );
 
-    stand.pass(Duration::from_secs(2));
-    let messages = stand.messages();
+    fixture.pass(Duration::from_secs(2));
+    let messages = fixture.messages();
     let media: Vec<_> = messages
         .iter()
         .filter(|m| matches!(m.kind, kind::AUDIO | kind::VIDEO | kind::DATA))
@@ -213,11 +213,11 @@ fn a_publisher_asks_and_then_sends_its_headers_and_media_in_real_time() {
 
 #[test]
 fn each_picture_carries_the_time_at_which_it_was_due() {
-    let mut stand = Stand::publishing();
-    let since_began = stand.now.duration_since(stand.began);
-    stand.pass(Duration::from_secs(1));
+    let mut fixture = Fixture::publishing();
+    let since_began = fixture.now.duration_since(fixture.began);
+    fixture.pass(Duration::from_secs(1));
     let pictures: Vec<_> =
-        stand.messages().into_iter().filter(|m| m.kind == kind::VIDEO).skip(1).collect();
+        fixture.messages().into_iter().filter(|m| m.kind == kind::VIDEO).skip(1).collect();
     for (at, picture) in pictures.iter().enumerate() {
         let (mut nals, mut mark) = (&picture.body[5..], None);
         let mut kinds = Vec::new();
@@ -236,12 +236,12 @@ fn each_picture_carries_the_time_at_which_it_was_due() {
 
 #[test]
 fn it_counts_what_it_sent_and_what_the_connection_did_not_take_and_signs_off() {
-    let mut stand = Stand::publishing();
-    stand.pass(Duration::from_millis(1_500));
-    stand.input(Input::Blocked { channel: SIGNALLING, duration: Duration::from_millis(300) });
-    stand.input(Input::Leave { others_follow: false });
+    let mut fixture = Fixture::publishing();
+    fixture.pass(Duration::from_millis(1_500));
+    fixture.input(Input::Blocked { channel: SIGNALLING, duration: Duration::from_millis(300) });
+    fixture.input(Input::Leave { others_follow: false });
     let (mut pictures, mut blocked_us) = (0, 0);
-    for observation in &stand.observed {
+    for observation in &fixture.observed {
         if let Observation::Sent(interval) = observation {
             blocked_us += interval.counters.blocked_us;
             pictures +=
@@ -250,9 +250,9 @@ fn it_counts_what_it_sent_and_what_the_connection_did_not_take_and_signs_off() {
     }
     assert_eq!((pictures, blocked_us), (23, 300_000));
     let names: Vec<_> =
-        stand.commands().iter().map(|values| values[0].as_text().unwrap().to_owned()).collect();
+        fixture.commands().iter().map(|values| values[0].as_text().unwrap().to_owned()).collect();
     assert_eq!(names[5..], ["FCUnpublish", "deleteStream"]);
-    assert_eq!((stand.is_closed, stand.ended), (true, Some(Outcome::Completed)));
+    assert_eq!((fixture.is_closed, fixture.ended), (true, Some(Outcome::Completed)));
 }
 
 #[test]
@@ -267,28 +267,28 @@ fn refusals_keep_the_servers_words() {
         ),
         ("", "no", FailureReason::Refused, "no code: no"),
     ] {
-        let mut stand = Stand::connected();
-        stand.server_status("error", code, description);
-        assert_eq!(stand.failure(), (reason, detail.to_owned()));
+        let mut fixture = Fixture::connected();
+        fixture.server_status("error", code, description);
+        assert_eq!(fixture.failure(), (reason, detail.to_owned()));
     }
-    let mut stand = Stand::new("http://127.0.0.1:1935/live/key", IngestProtocol::Rtmp, false);
-    stand.opens();
-    stand.server_sends(b"HTTP/1.1 400 Bad Request\r\n");
-    let (reason, detail) = stand.failure();
+    let mut fixture = Fixture::new("http://127.0.0.1:1935/live/key", IngestProtocol::Rtmp, false);
+    fixture.opens();
+    fixture.server_sends(b"HTTP/1.1 400 Bad Request\r\n");
+    let (reason, detail) = fixture.failure();
     assert_eq!(reason, FailureReason::Protocol);
     assert_eq!(detail, "the handshake begins with 72, not with version 3 of RTMP");
 }
 
 #[test]
 fn silence_of_the_server_ends_the_attempt_and_names_what_was_awaited() {
-    let mut stand = Stand::connected();
-    stand.pass(StepTimeouts::default().signalling);
-    let (reason, detail) = stand.failure();
+    let mut fixture = Fixture::connected();
+    fixture.pass(StepTimeouts::default().signalling);
+    let (reason, detail) = fixture.failure();
     assert_eq!(reason, FailureReason::SignallingTimeout);
     assert!(detail.starts_with("the server did not answer publish within "), "{detail}");
-    let mut stand = Stand::publishing();
-    stand.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
-    assert_eq!(stand.failure().0, FailureReason::SignallingClosed);
+    let mut fixture = Fixture::publishing();
+    fixture.input(Input::Closed { channel: SIGNALLING, why: ChannelError::ClosedByPeer(None) });
+    assert_eq!(fixture.failure().0, FailureReason::SignallingClosed);
 }
 
 #[test]
@@ -297,16 +297,19 @@ fn an_address_without_consent_is_not_contacted() {
         ("http://10.0.0.1:1935/live/key", IngestProtocol::Rtmp),
         ("http://10.0.0.1:9000/", IngestProtocol::Srt),
     ] {
-        let stand = Stand::new(url, protocol, false);
-        assert_eq!((stand.open.is_none(), stand.failure().0), (true, FailureReason::NotAllowed));
+        let fixture = Fixture::new(url, protocol, false);
+        assert_eq!(
+            (fixture.open.is_none(), fixture.failure().0),
+            (true, FailureReason::NotAllowed)
+        );
     }
 }
 
 #[test]
 fn ffmpeg_gets_a_file_in_real_time_and_plays_once_it_has_sent() {
-    let mut stand = Stand::new("http://127.0.0.1:9000/?streamid=x", IngestProtocol::Srt, true);
-    let Some(Open::Process { program, arguments, told, .. }) = stand.open.clone() else {
-        panic!("{:?}", stand.open)
+    let mut fixture = Fixture::new("http://127.0.0.1:9000/?streamid=x", IngestProtocol::Srt, true);
+    let Some(Open::Process { program, arguments, told, .. }) = fixture.open.clone() else {
+        panic!("{:?}", fixture.open)
     };
     assert_eq!(told.as_ref().map(Secret::expose), Some("srt_streamid=x\n"));
     assert_eq!(program, "ffmpeg");
@@ -315,15 +318,15 @@ fn ffmpeg_gets_a_file_in_real_time_and_plays_once_it_has_sent() {
     assert!(
         arguments.iter().any(|argument| argument.contains(&format!("({midnight_ms}+t*1000+0.5)")))
     );
-    stand.opens();
-    assert!(stand.sent.starts_with(b"FLV\x01\x05\0\0\0\x09\0\0\0\0\x12"));
-    stand.pass(Duration::from_secs(1));
-    assert!(stand.reached().iter().all(|phase| *phase != Phase::Playing));
-    stand.server_sends(b"frame=3\ntotal_size=1000\nprogress=continue\n");
-    assert_eq!(stand.reached().last(), Some(&Phase::Playing));
-    let rate = stand.sent.len() as f64 * 8.0 / 1e3;
+    fixture.opens();
+    assert!(fixture.sent.starts_with(b"FLV\x01\x05\0\0\0\x09\0\0\0\0\x12"));
+    fixture.pass(Duration::from_secs(1));
+    assert!(fixture.reached().iter().all(|phase| *phase != Phase::Playing));
+    fixture.server_sends(b"frame=3\ntotal_size=1000\nprogress=continue\n");
+    assert_eq!(fixture.reached().last(), Some(&Phase::Playing));
+    let rate = fixture.sent.len() as f64 * 8.0 / 1e3;
     assert!((100.0..220.0).contains(&rate), "{rate} kbit/s");
     let why = ChannelError::Process("ffmpeg ended (exit status: 1): Connection refused".into());
-    stand.input(Input::Closed { channel: SIGNALLING, why });
-    assert!(stand.failure().1.ends_with("Connection refused"), "{:?}", stand.failure());
+    fixture.input(Input::Closed { channel: SIGNALLING, why });
+    assert!(fixture.failure().1.ends_with("Connection refused"), "{:?}", fixture.failure());
 }

@@ -23,7 +23,7 @@ const PAGE: &str = "http://10.0.0.1/w/abc";
 const NO_TLS: u16 = 0;
 
 /// An instance of these answers, by path.
-struct Stand {
+struct Fixture {
     visitor: Visitor,
     now: Instant,
     answers: BTreeMap<&'static str, (u16, String)>,
@@ -46,7 +46,7 @@ const PLAYLIST: &str = r#"{"playlistUrl":"http://10.0.0.1/hls/u/master.m3u8","se
 
 const MASTER: &str = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000000\n0.m3u8\n";
 
-impl Stand {
+impl Fixture {
     fn new(change: impl FnOnce(&mut BTreeMap<&'static str, (u16, String)>)) -> Self {
         let now = Instant::now();
         let ok = |text: &str| (200, text.to_owned());
@@ -104,7 +104,7 @@ impl Stand {
             log: chat::RoomLog::default(),
         });
         let config = Config { page: Url::parse(PAGE).unwrap(), player, chat: Some(make) };
-        let mut stand = Self {
+        let mut fixture = Self {
             visitor: Visitor::new(config, ParticipantOptions::for_tests(now)),
             now,
             answers,
@@ -115,9 +115,9 @@ impl Stand {
             ended: None,
             deadline: now,
         };
-        stand.visitor.handle(now, Input::Start { intended_at: now });
-        stand.drain();
-        stand
+        fixture.visitor.handle(now, Input::Start { intended_at: now });
+        fixture.drain();
+        fixture
     }
 
     fn drain(&mut self) {
@@ -188,8 +188,8 @@ impl Stand {
 
 #[test]
 fn the_page_asks_in_its_order_and_the_player_and_the_chat_come_from_what_it_learns() {
-    let stand = Stand::new(|_| {});
-    let first: Vec<&str> = stand.requests.iter().take(7).map(String::as_str).collect();
+    let fixture = Fixture::new(|_| {});
+    let first: Vec<&str> = fixture.requests.iter().take(7).map(String::as_str).collect();
     assert_eq!(
         first,
         [
@@ -203,18 +203,18 @@ fn the_page_asks_in_its_order_and_the_player_and_the_chat_come_from_what_it_lear
         ]
     );
     for request in ["GET /hls/u/master.m3u8", "POST /api/v1/videos/u/views", "GET /socket.io/"] {
-        assert!(stand.asked(request) > 0, "{request}: {:?}", stand.requests);
+        assert!(fixture.asked(request) > 0, "{request}: {:?}", fixture.requests);
     }
     let urls = ["ws://10.0.0.1/socket.io/", "ws://10.0.0.1/plugins/livechat/ws/xmpp-websocket"];
     for url in urls {
         assert!(
-            stand.opened.iter().any(|opened| opened.starts_with(url)),
+            fixture.opened.iter().any(|opened| opened.starts_with(url)),
             "{url}: {:?}",
-            stand.opened
+            fixture.opened
         );
     }
     let channels: std::collections::BTreeSet<Channel> =
-        stand.sent.iter().map(|(channel, _)| *channel).collect();
+        fixture.sent.iter().map(|(channel, _)| *channel).collect();
     assert_eq!(
         channels.into_iter().collect::<Vec<_>>(),
         [Channel(0), Channel(0x200)],
@@ -224,21 +224,21 @@ fn the_page_asks_in_its_order_and_the_player_and_the_chat_come_from_what_it_lear
 
 #[test]
 fn who_waits_for_the_live_asks_again_when_it_begins() {
-    let mut stand = Stand::new(|answers| {
+    let mut fixture = Fixture::new(|answers| {
         answers.insert("/api/v1/videos/abc", (200, video(4, "")));
     });
     assert_eq!(
-        (stand.asked("GET /hls/u/master.m3u8"), stand.asked("GET /api/v1/videos/u")),
+        (fixture.asked("GET /hls/u/master.m3u8"), fixture.asked("GET /api/v1/videos/u")),
         (0, 0)
     );
     let began = Message::Text(r#"42/live-videos,["state-change",{"state":1}]"#.into());
-    stand.visitor.handle(stand.now, Input::Message { channel: Channel(0), message: began });
-    stand.drain();
+    fixture.visitor.handle(fixture.now, Input::Message { channel: Channel(0), message: began });
+    fixture.drain();
     assert_eq!(
-        (stand.asked("GET /hls/u/master.m3u8"), stand.asked("GET /api/v1/videos/u")),
+        (fixture.asked("GET /hls/u/master.m3u8"), fixture.asked("GET /api/v1/videos/u")),
         (1, 1)
     );
-    assert_eq!(stand.asked("GET /api/v1/videos/u/captions"), 1, "all of it");
+    assert_eq!(fixture.asked("GET /api/v1/videos/u/captions"), 1, "all of it");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_page_of_7_0_searches_for_what_it_recommends_and_lists_only_where_it_finds_n
     let page = r#"{"serverVersion":"7.0.0","a":"bbbbbbbbbbbbbbbbb"}"#;
     let settings = "GET /api/v1/plugins/peertube-plugin-livechat/public-settings";
     for (found, listed) in [(r#"{"data":[{"id":7},{"id":8}]}"#, 0), (r#"{"data":[{"id":7}]}"#, 1)] {
-        let stand = Stand::new(|answers| {
+        let fixture = Fixture::new(|answers| {
             answers.insert("/w/abc", (200, page.into()));
             answers.insert("/api/v1/search/videos", (200, found.into()));
         });
@@ -257,10 +257,10 @@ fn a_page_of_7_0_searches_for_what_it_recommends_and_lists_only_where_it_finds_n
             ("GET /api/v1/videos", listed),
             (settings, 3),
         ] {
-            assert_eq!(stand.asked(request), times, "{request}: {:?}", stand.requests);
+            assert_eq!(fixture.asked(request), times, "{request}: {:?}", fixture.requests);
         }
     }
-    let newer = Stand::new(|_| {});
+    let newer = Fixture::new(|_| {});
     let asked = ["GET /api/v1/search/videos", "GET /api/v1/videos", settings];
     assert_eq!(asked.map(|request| newer.asked(request)), [0, 1, 1]);
 }
@@ -268,11 +268,11 @@ fn a_page_of_7_0_searches_for_what_it_recommends_and_lists_only_where_it_finds_n
 #[test]
 fn a_recording_has_nothing_that_socket_io_could_tell() {
     let recording = video(1, PLAYLIST).replace(r#""isLive":true"#, r#""isLive":false"#);
-    let stand = Stand::new(|answers| {
+    let fixture = Fixture::new(|answers| {
         answers.insert("/api/v1/videos/abc", (200, recording.clone()));
     });
-    assert_eq!(stand.asked("GET /socket.io/"), 0, "{:?}", stand.requests);
-    assert!(stand.asked("GET /hls/u/master.m3u8") > 0, "it plays all the same");
+    assert_eq!(fixture.asked("GET /socket.io/"), 0, "{:?}", fixture.requests);
+    assert!(fixture.asked("GET /hls/u/master.m3u8") > 0, "it plays all the same");
 }
 
 #[test]
@@ -281,22 +281,22 @@ fn a_page_that_is_not_there_is_a_failure_and_less_than_that_is_not() {
         ("/w/abc", FailureReason::HttpStatus(502)),
         ("/api/v1/videos/abc", FailureReason::HttpStatus(502)),
     ] {
-        let stand = Stand::new(|answers| {
+        let fixture = Fixture::new(|answers| {
             answers.insert(path, (502, String::new()));
         });
         assert!(
-            matches!(&stand.ended, Some(Outcome::Failed(failure)) if failure.reason == reason),
+            matches!(&fixture.ended, Some(Outcome::Failed(failure)) if failure.reason == reason),
             "{:?}",
-            stand.ended
+            fixture.ended
         );
     }
-    let broken = Stand::new(|answers| {
+    let broken = Fixture::new(|answers| {
         answers.insert("/api/v1/videos/abc", (200, "<html>".into()));
     });
     assert!(
         matches!(&broken.ended, Some(Outcome::Failed(failure)) if failure.reason == FailureReason::Protocol)
     );
-    let untrusted = Stand::new(|answers| {
+    let untrusted = Fixture::new(|answers| {
         answers.insert("/w/abc", (NO_TLS, "an unknown issuer".into()));
     });
     assert!(
@@ -305,7 +305,7 @@ fn a_page_that_is_not_there_is_a_failure_and_less_than_that_is_not() {
         "{:?}",
         untrusted.ended
     );
-    let without_chat = Stand::new(|answers| {
+    let without_chat = Fixture::new(|answers| {
         answers.insert("/plugins/livechat/router/api/configuration/room/u", (404, String::new()));
     });
     assert!(without_chat.ended.is_none());
@@ -314,40 +314,40 @@ fn a_page_that_is_not_there_is_a_failure_and_less_than_that_is_not() {
 
 #[test]
 fn a_socket_that_breaks_is_made_again_and_leaving_ends_all() {
-    let mut stand = Stand::new(|_| {});
-    let handshakes = stand.asked("GET /socket.io/");
+    let mut fixture = Fixture::new(|_| {});
+    let handshakes = fixture.asked("GET /socket.io/");
     // It was in use.
     let probe = Message::Text("3probe".into());
-    stand.visitor.handle(stand.now, Input::Message { channel: Channel(0), message: probe });
-    stand.drain();
+    fixture.visitor.handle(fixture.now, Input::Message { channel: Channel(0), message: probe });
+    fixture.drain();
     let why = crate::participant::ChannelError::ClosedByPeer(None);
-    stand.visitor.handle(stand.now, Input::Closed { channel: Channel(0), why });
-    stand.drain();
-    assert_eq!(stand.asked("GET /socket.io/"), handshakes);
-    stand.wait(Duration::from_secs(2));
-    assert!(stand.asked("GET /socket.io/") > handshakes, "{:?}", stand.requests);
-    stand.visitor.handle(stand.now, Input::Leave { others_follow: false });
-    stand.drain();
-    assert!(stand.ended.is_some());
+    fixture.visitor.handle(fixture.now, Input::Closed { channel: Channel(0), why });
+    fixture.drain();
+    assert_eq!(fixture.asked("GET /socket.io/"), handshakes);
+    fixture.wait(Duration::from_secs(2));
+    assert!(fixture.asked("GET /socket.io/") > handshakes, "{:?}", fixture.requests);
+    fixture.visitor.handle(fixture.now, Input::Leave { others_follow: false });
+    fixture.drain();
+    assert!(fixture.ended.is_some());
 }
 
 #[test]
 fn a_socket_that_is_silent_for_interval_and_timeout_is_made_again() {
-    let mut stand = Stand::new(|answers| {
+    let mut fixture = Fixture::new(|answers| {
         answers.insert(
             "/socket.io/",
             (200, r#"0{"sid":"s","pingInterval":25000,"pingTimeout":20000}"#.into()),
         );
     });
-    let handshakes = stand.asked("GET /socket.io/");
-    stand.wait(Duration::from_secs(44));
-    assert_eq!(stand.asked("GET /socket.io/"), handshakes);
-    stand.wait(Duration::from_secs(4));
-    assert!(stand.asked("GET /socket.io/") > handshakes, "{:?}", stand.requests);
+    let handshakes = fixture.asked("GET /socket.io/");
+    fixture.wait(Duration::from_secs(44));
+    assert_eq!(fixture.asked("GET /socket.io/"), handshakes);
+    fixture.wait(Duration::from_secs(4));
+    assert!(fixture.asked("GET /socket.io/") > handshakes, "{:?}", fixture.requests);
     assert!(
-        stand.anomalies.iter().any(|text| text.contains("no packet in time")),
+        fixture.anomalies.iter().any(|text| text.contains("no packet in time")),
         "{:?}",
-        stand.anomalies
+        fixture.anomalies
     );
 }
 
@@ -355,11 +355,16 @@ fn a_socket_that_is_silent_for_interval_and_timeout_is_made_again() {
 fn metrics_are_sent_to_instances_that_want_them_only() {
     let wants = r#"{"serverVersion":"8.2.4","openTelemetry":{"metrics":{"enabled":true,"playbackStatsInterval":10000}}}"#;
     for (page, expect) in [(wants.to_owned(), 2), (wants.replace("true", "false"), 0)] {
-        let mut stand = Stand::new(|answers| {
+        let mut fixture = Fixture::new(|answers| {
             answers.insert("/w/abc", (200, page));
         });
-        stand.wait(Duration::from_millis(20_500));
-        assert_eq!(stand.asked("POST /api/v1/metrics/playback"), expect, "{:?}", stand.requests);
+        fixture.wait(Duration::from_millis(20_500));
+        assert_eq!(
+            fixture.asked("POST /api/v1/metrics/playback"),
+            expect,
+            "{:?}",
+            fixture.requests
+        );
     }
 }
 
@@ -372,7 +377,7 @@ fn swarms_of_9_are_named_by_the_video_and_its_resolution() {
     );
     let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000000,RESOLUTION=1280x720\n0.m3u8\n";
     let announced = |version: &str| {
-        let mut stand = Stand::new(|answers| {
+        let mut fixture = Fixture::new(|answers| {
             answers.insert(
                 "/w/abc",
                 (200, format!(r#"{{"serverVersion":"{version}","a":"bbbbbbbbbbbbbbbbb"}}"#)),
@@ -380,14 +385,14 @@ fn swarms_of_9_are_named_by_the_video_and_its_resolution() {
             answers.insert("/hls/u/master.m3u8", (200, master.to_owned()));
             answers.insert("/hls/u/0.m3u8", (200, playlist.clone()));
         });
-        stand.wait(Duration::from_secs(2));
+        fixture.wait(Duration::from_secs(2));
         assert!(
-            stand.opened.iter().any(|url| url == "ws://10.0.0.1/tracker/socket"),
+            fixture.opened.iter().any(|url| url == "ws://10.0.0.1/tracker/socket"),
             "{:?}",
-            stand.opened
+            fixture.opened
         );
-        let announce = stand.sent.iter().find(|(_, text)| text.contains("info_hash"));
-        let (_, text) = announce.unwrap_or_else(|| panic!("{:?}", stand.sent));
+        let announce = fixture.sent.iter().find(|(_, text)| text.contains("info_hash"));
+        let (_, text) = announce.unwrap_or_else(|| panic!("{:?}", fixture.sent));
         let announce: serde_json::Value = serde_json::from_str(text).unwrap();
         announce["info_hash"].as_str().unwrap().to_owned()
     };

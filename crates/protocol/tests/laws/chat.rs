@@ -97,25 +97,25 @@ fn session(text: &str, is_xml: bool, protocol: Protocol) {
         stun: None,
         turn: None,
     };
-    let mut stand = Stand {
+    let mut fixture = Fixture {
         member: Member::new(config, options),
         now,
         is_xml,
         id: String::new(),
         opens: false,
     };
-    if stand.input(Input::Start { intended_at: now }).is_none() {
+    if fixture.input(Input::Start { intended_at: now }).is_none() {
         return;
     }
     for line in text.lines() {
-        if stand.frame(line).is_none() {
+        if fixture.frame(line).is_none() {
             return;
         }
     }
-    assert!(stand.input(Input::Leave { others_follow: false }).is_none(), "it does not leave");
+    assert!(fixture.input(Input::Leave { others_follow: false }).is_none(), "it does not leave");
 }
 
-struct Stand {
+struct Fixture {
     member: Member,
     now: Instant,
     is_xml: bool,
@@ -125,7 +125,7 @@ struct Stand {
     opens: bool,
 }
 
-impl Stand {
+impl Fixture {
     /// `None` when it has ended.
     fn frame(&mut self, line: &str) -> Option<()> {
         self.now += Duration::from_millis(500);

@@ -35,35 +35,35 @@ pub(crate) fn ome(bytes: &[u8]) {
 }
 
 fn converse(adapter: impl Signalling + 'static, subprotocol: Option<&str>, bytes: &[u8]) {
-    let mut stand = Stand::new(adapter);
-    stand.tell(SignalInput::Start);
+    let mut fixture = Fixture::new(adapter);
+    fixture.tell(SignalInput::Start);
     let opening = Opening { subprotocol: subprotocol.map(Into::into), ..Opening::default() };
-    stand.tell(SignalInput::Opened(&opening));
+    fixture.tell(SignalInput::Opened(&opening));
     for line in bytes.split(|byte| *byte == b'\n').take(50) {
         if line == b"wait" {
-            stand.wait();
+            fixture.wait();
             continue;
         }
-        stand
+        fixture
             .tell(SignalInput::Message(&Message::Text(String::from_utf8_lossy(line).into_owned())));
-        stand.answer();
+        fixture.answer();
     }
-    stand.leave();
+    fixture.leave();
 }
 
 /// WHEP: responses separated by zero bytes, each a status line, header fields, an empty line and
 /// the body.
 pub(crate) fn whep(bytes: &[u8]) {
     let config = whep::Config::new("http://10.0.0.1/whep".parse().expect("a URL"));
-    let mut stand = Stand::new(whep::Whep::new(config));
-    stand.tell(SignalInput::Start);
-    stand.tell(SignalInput::Offer(SDP.into()));
+    let mut fixture = Fixture::new(whep::Whep::new(config));
+    fixture.tell(SignalInput::Start);
+    fixture.tell(SignalInput::Offer(SDP.into()));
     for (fetch, response) in bytes.split(|byte| *byte == 0).take(20).enumerate() {
         let response = response_of(response);
-        stand.tell(SignalInput::Fetched(FetchId(fetch as u32), Ok(&response)));
-        stand.answer();
+        fixture.tell(SignalInput::Fetched(FetchId(fetch as u32), Ok(&response)));
+        fixture.answer();
     }
-    stand.leave();
+    fixture.leave();
 }
 
 pub(super) fn response_of(bytes: &[u8]) -> Response {
@@ -90,13 +90,13 @@ pub(super) fn response_of(bytes: &[u8]) -> Response {
 }
 
 /// An adapter, its clock, and whether it has failed or said goodbye.
-struct Stand {
+struct Fixture {
     adapter: Box<dyn Signalling>,
     now: Instant,
     failed: bool,
 }
 
-impl Stand {
+impl Fixture {
     fn new(adapter: impl Signalling + 'static) -> Self {
         Self { adapter: Box::new(adapter), now: Instant::now(), failed: false }
     }

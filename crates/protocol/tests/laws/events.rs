@@ -30,8 +30,8 @@ pub(crate) fn events(bytes: &[u8]) {
     assert!(
         whole.0.iter().all(|event| !event.name.is_empty() && !event.name.contains(['\r', '\n']))
     );
-    if let Some(mut stand) = Stand::new() {
-        stand.play(bytes);
+    if let Some(mut fixture) = Fixture::new() {
+        fixture.play(bytes);
     }
 }
 
@@ -76,7 +76,7 @@ fn plainly(bytes: &[u8]) -> (Vec<StreamEvent>, String) {
     (events, last)
 }
 
-struct Stand {
+struct Fixture {
     member: Member,
     now: Instant,
     /// The stream, and the requests that are not answered.
@@ -84,7 +84,7 @@ struct Stand {
     posts: Vec<FetchId>,
 }
 
-impl Stand {
+impl Fixture {
     fn new() -> Option<Self> {
         let file = r#"
 [target]
@@ -133,10 +133,10 @@ duration = "20s"
             stun: None,
             turn: None,
         };
-        let mut stand =
+        let mut fixture =
             Self { member: Member::new(config, options), now, stream: None, posts: Vec::new() };
-        stand.input(Input::Start { intended_at: now })?;
-        Some(stand)
+        fixture.input(Input::Start { intended_at: now })?;
+        Some(fixture)
     }
 
     /// Each piece is a part of the stream, of an answer, or its status; the first byte of it says

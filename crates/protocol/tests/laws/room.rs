@@ -29,7 +29,7 @@ pub(crate) fn videoroom(bytes: &[u8]) {
             bitrate_bps: 0,
             video_codecs: "vp8".into(),
         });
-        let mut stand = Stand::new(VideoRoom::new(VideoRoomConfig {
+        let mut fixture = Fixture::new(VideoRoom::new(VideoRoomConfig {
             url: "ws://10.0.0.1:8188/".parse().expect("a URL"),
             room: JanusId::Number(1234),
             pin: Some("p".into()),
@@ -42,25 +42,25 @@ pub(crate) fn videoroom(bytes: &[u8]) {
             session: SessionConfig::default(),
         }));
         let opening = Opening { subprotocol: Some("janus-protocol".into()), ..Opening::default() };
-        stand.tell(RoomInput::Opened(&opening));
+        fixture.tell(RoomInput::Opened(&opening));
         for line in bytes.split(|byte| *byte == b'\n').take(60) {
-            stand.line(line);
+            fixture.line(line);
         }
-        stand.leave();
+        fixture.leave();
     }
 }
 
 /// WHIP: responses separated by zero bytes, as for WHEP.
 pub(crate) fn whip(bytes: &[u8]) {
     let config = whep::Config::new("http://10.0.0.1/whip".parse().expect("a URL"));
-    let mut stand = Stand::new(Whip::new(config, None));
-    stand.tell(RoomInput::Offer(PeerId::PUBLISHER, SDP.into()));
+    let mut fixture = Fixture::new(Whip::new(config, None));
+    fixture.tell(RoomInput::Offer(PeerId::PUBLISHER, SDP.into()));
     for (fetch, response) in bytes.split(|byte| *byte == 0).take(20).enumerate() {
         let response = response_of(response);
-        stand.tell(RoomInput::Fetched(FetchId(fetch as u32), Ok(&response)));
-        stand.tell(RoomInput::Connected(PeerId::PUBLISHER));
+        fixture.tell(RoomInput::Fetched(FetchId(fetch as u32), Ok(&response)));
+        fixture.tell(RoomInput::Connected(PeerId::PUBLISHER));
     }
-    stand.leave();
+    fixture.leave();
 }
 
 /// LiveKit: messages, each behind its length in two bytes. A length from 0xff00 on is none, but an
@@ -70,7 +70,7 @@ pub(crate) fn livekit(bytes: &[u8]) {
     const ACTIONS: [&[u8]; 8] =
         [b"wait", b"nobody", b"all", b"mute", b"speak", b"off", b"high", b"wait"];
     for publishes in [true, false] {
-        let mut stand = Stand::new(LiveKit::new(LiveKitConfig {
+        let mut fixture = Fixture::new(LiveKit::new(LiveKitConfig {
             url: "ws://10.0.0.1:7880/rtc".parse().expect("a URL"),
             access: Access::Token("token".to_owned()),
             mark: RunMark::new("3f9c2"),
@@ -79,36 +79,36 @@ pub(crate) fn livekit(bytes: &[u8]) {
             layers: Vec::new(),
             answer_within: Duration::from_secs(5),
         }));
-        stand.tell(RoomInput::Opened(&Opening::default()));
+        fixture.tell(RoomInput::Opened(&Opening::default()));
         let mut rest = bytes;
         for _ in 0..60 {
             let Some(([high, low], after)) = rest.split_first_chunk::<2>() else { break };
             if *high == 0xff {
-                stand.line(ACTIONS[usize::from(*low) % ACTIONS.len()]);
+                fixture.line(ACTIONS[usize::from(*low) % ACTIONS.len()]);
                 rest = after;
                 continue;
             }
             let length = usize::from(u16::from_be_bytes([*high, *low]));
             let (message, after) = after.split_at(length.min(after.len()));
-            stand.tell(RoomInput::Message(&Message::Binary(message.to_vec())));
+            fixture.tell(RoomInput::Message(&Message::Binary(message.to_vec())));
             rest = after;
         }
-        stand.leave();
+        fixture.leave();
     }
 }
 
 /// An adapter, its clock, and whether it has failed or said goodbye.
-struct Stand {
+struct Fixture {
     room: Box<dyn RoomSignalling>,
     now: Instant,
     failed: bool,
 }
 
-impl Stand {
+impl Fixture {
     fn new(room: impl RoomSignalling + 'static) -> Self {
-        let mut stand = Self { room: Box::new(room), now: Instant::now(), failed: false };
-        stand.tell(RoomInput::Start);
-        stand
+        let mut fixture = Self { room: Box::new(room), now: Instant::now(), failed: false };
+        fixture.tell(RoomInput::Start);
+        fixture
     }
 
     /// A message of the server or an action of the participant, on one line.

@@ -20,7 +20,7 @@ const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCA
 
 fn config(listen: SocketAddr, is_tls: bool) -> AgentConfig {
     let targets = vec![Target::Pid(std::process::id())];
-    let watch = WatchConfig { targets, name: Some("stand".into()), ..WatchConfig::default() };
+    let watch = WatchConfig { targets, name: Some("server".into()), ..WatchConfig::default() };
     let consent =
         Some(Consent { ports: vec!["8188".into()], users_max: Some(9), ..Consent::default() });
     let policy = AgentPolicy { watch, consent, ..AgentPolicy::default() };
@@ -63,7 +63,7 @@ fn until(
 fn rows_come_over_with_this_runs_host_times_and_numbers() {
     let agent = Agent::start(config(LOOPBACK, true)).unwrap();
     let remote = RemoteAgent::connect(&client(&agent)).unwrap();
-    assert_eq!((remote.name(), remote.targets().len()), ("stand", 1));
+    assert_eq!((remote.name(), remote.targets().len()), ("server", 1));
     assert_eq!(remote.consent().unwrap().ports, ["8188"]);
     let (watching, rows, zero) = begin(remote, 5);
     let mut seen = RecordedRows::default();
@@ -73,7 +73,7 @@ fn rows_come_over_with_this_runs_host_times_and_numbers() {
     });
     assert!(seen.find("process.threads", &[]).all(|series| series.host == HostId(5)));
     let info = seen.info.clone().unwrap();
-    assert_eq!((info.host, &*info.name), (HostId(5), "stand"));
+    assert_eq!((info.host, &*info.name), (HostId(5), "server"));
     // Both ends have one clock here, so the times must be true within the stated error.
     let (now, error) = (zero.elapsed().as_secs_f64(), watching.clock_error_us() as f64 / 1e6);
     let last = seen.last_at();

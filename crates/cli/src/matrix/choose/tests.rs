@@ -7,14 +7,14 @@ use super::super::folder::MatrixFolder;
 use super::super::options::{Kind, Options};
 use super::*;
 
-struct Stand {
+struct Fixture {
     place: tempfile::TempDir,
     plan: MatrixPlan,
     folder: MatrixFolder,
 }
 
 /// A proof that leaves open what is measured; `every`: between two joins.
-fn stand(every: &str, keys: &str) -> Stand {
+fn fixture(every: &str, keys: &str) -> Fixture {
     let place = tempfile::tempdir().unwrap();
     let proof = format!(
         "scenario = \"viewers.toml\"\npairs = 2\n{keys}[[variant]]\nname = \"one\"\n[[variant]]\nname = \"two\"\nrelieves = \"cpu\"\n"
@@ -29,7 +29,7 @@ fn stand(every: &str, keys: &str) -> Stand {
         .unwrap_or_else(|stop| panic!("{:#}", stop.error));
     let folder = MatrixFolder::create(&place.path().join("out"), &plan)
         .unwrap_or_else(|_| panic!("a folder"));
-    Stand { place, plan, folder }
+    Fixture { place, plan, folder }
 }
 
 fn search(passing: u32, failing: Option<u32>) -> MatrixRun {
@@ -49,34 +49,34 @@ fn search(passing: u32, failing: Option<u32>) -> MatrixRun {
     }
 }
 
-fn of(stand: &Stand, run: &MatrixRun) -> Chosen {
-    of_demands(stand, run, &[])
+fn of(fixture: &Fixture, run: &MatrixRun) -> Chosen {
+    of_demands(fixture, run, &[])
 }
 
-fn of_demands(stand: &Stand, run: &MatrixRun, demands: &[Demand]) -> Chosen {
-    let Measure::Auto { hold, search } = &stand.plan.matrix.measure else {
-        panic!("{:?}", stand.plan.matrix.measure)
+fn of_demands(fixture: &Fixture, run: &MatrixRun, demands: &[Demand]) -> Chosen {
+    let Measure::Auto { hold, search } = &fixture.plan.matrix.measure else {
+        panic!("{:?}", fixture.plan.matrix.measure)
     };
-    choice(&stand.plan, run, demands, *hold, search)
+    choice(&fixture.plan, run, demands, *hold, search)
 }
 
 #[test]
 fn a_crowd_beyond_the_limit_is_held_by_every_run_and_the_next_start_knows_it() {
-    let stand = stand("100ms", "");
-    let chosen = of(&stand, &search(20, Some(22)));
+    let fixture = fixture("100ms", "");
+    let chosen = of(&fixture, &search(20, Some(22)));
     assert_eq!(chosen.choice, Choice::Hold { users: 26, passing: 20 });
     // 26 come in 2.5 s, have 3 s, and are held for 10 s; the server is not started by throng.
     assert_eq!(
         chosen.why,
         "held: 26 users; one serves 20 well and 22 not: Thread SW-WebRTC is full (one_thread_full, 97); a pair takes 32s"
     );
-    assert!(stand.plan.describe().contains("held for 10s or searched: a search of one"));
-    stand.folder.choose(&chosen).unwrap_or_else(|_| panic!("a file"));
-    let plan = stand.folder.plan(&[]).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+    assert!(fixture.plan.describe().contains("held for 10s or searched: a search of one"));
+    fixture.folder.choose(&chosen).unwrap_or_else(|_| panic!("a file"));
+    let plan = fixture.folder.plan(&[]).unwrap_or_else(|stop| panic!("{:#}", stop.error));
     assert_eq!((&plan.chosen, plan.matrix.first_search()), (&Some(chosen.clone()), None));
     assert!(plan.describe().contains(&chosen.why), "{}", plan.describe());
     for cell in &plan.cells {
-        let config = plan.config(cell, stand.place.path());
+        let config = plan.config(cell, fixture.place.path());
         let (sets, times) =
             plan.overrides(&config).unwrap_or_else(|stop| panic!("{:#}", stop.error));
         assert!(sets.contains(&"crowd.size=26".to_owned()), "{sets:?}");
@@ -87,15 +87,15 @@ fn a_crowd_beyond_the_limit_is_held_by_every_run_and_the_next_start_knows_it() {
 
 #[test]
 fn without_a_crowd_to_hold_the_pairs_search_or_nothing_is_compared() {
-    let at_once = stand("100ms", "");
-    let slow = stand("5s", "");
-    let capped = stand("100ms", "hold = \"10s\"\n[find]\nbudget = \"1m\"\nceiling = 80\n");
+    let at_once = fixture("100ms", "");
+    let slow = fixture("5s", "");
+    let capped = fixture("100ms", "hold = \"10s\"\n[find]\nbudget = \"1m\"\nceiling = 80\n");
     let invalid = MatrixRun {
         status: RunStatus::Invalid,
         reason: Some("the generator was the limit".into()),
         ..search(20, Some(22))
     };
-    for (stand, run, choice, why) in [
+    for (fixture, run, choice, why) in [
         (&slow, search(20, Some(22)), Choice::Search(SearchReason::Slow), "takes longer"),
         (
             &at_once,
@@ -125,10 +125,10 @@ fn without_a_crowd_to_hold_the_pairs_search_or_nothing_is_compared() {
             "ran out of time: 79 users",
         ),
     ] {
-        let chosen = of(stand, &run);
+        let chosen = of(fixture, &run);
         assert_eq!(chosen.choice, choice, "{chosen:?}");
         assert!(chosen.why.contains(why), "{chosen:?}");
-        let plan = stand.plan.clone().measuring(chosen);
+        let plan = fixture.plan.clone().measuring(chosen);
         assert!(matches!(plan.matrix.measure, Measure::Find(_)));
         let runs = if let Choice::NoLimit { .. } = choice { 0 } else { 4 };
         assert_eq!((plan.runs().len(), plan.matrix.first_search()), (runs, None));
@@ -160,13 +160,13 @@ fn line() -> Demand {
 
 #[test]
 fn the_limit_that_comes_next_is_said_before_the_first_pair() {
-    let stand = stand("10ms", "");
-    let chosen = of_demands(&stand, &search(100, Some(110)), &[line()]);
+    let fixture = fixture("10ms", "");
+    let chosen = of_demands(&fixture, &search(100, Some(110)), &[line()]);
     assert_eq!(chosen.choice, Choice::Hold { users: 120, passing: 100 });
     let next = "a variant is expected to have its next limit at about 130 users (sent by v0)";
     assert!(chosen.why.ends_with(&format!("; {next}")), "{chosen:?}");
     // A search that was cut off: the crowd that failed is beyond that line too.
-    let chosen = of_demands(&stand, &search(101, Some(182)), &[line()]);
+    let chosen = of_demands(&fixture, &search(101, Some(182)), &[line()]);
     assert_eq!(chosen.choice, Choice::Search(SearchReason::NextLimit));
     assert_eq!(
         chosen.why,
@@ -178,7 +178,7 @@ fn the_limit_that_comes_next_is_said_before_the_first_pair() {
 
 #[test]
 fn what_is_not_known_of_a_resource_does_not_hide_the_limit_that_comes_next() {
-    let stand = stand("10ms", "");
+    let fixture = fixture("10ms", "");
     let unknown = Demand {
         resource: Resource::Memory,
         users: Some(125.0),
@@ -186,7 +186,7 @@ fn what_is_not_known_of_a_resource_does_not_hide_the_limit_that_comes_next() {
         users_high: None,
         ..line()
     };
-    let chosen = |demands: &[Demand]| of_demands(&stand, &search(101, Some(182)), demands);
+    let chosen = |demands: &[Demand]| of_demands(&fixture, &search(101, Some(182)), demands);
     assert_eq!(chosen(&[line(), unknown.clone()]), chosen(&[line()]));
     assert_eq!(chosen(&[unknown]).choice, Choice::Hold { users: 182, passing: 101 });
 }
@@ -222,13 +222,13 @@ fn an_invalid_search_is_made_once_more_and_a_failed_one_chooses_nothing() {
 
 #[test]
 fn a_search_between_the_ends_of_the_first_is_believed_where_both_can_be_true() {
-    let stand = stand("10ms", "");
-    let Measure::Auto { hold, search: keys } = &stand.plan.matrix.measure else {
-        panic!("{:?}", stand.plan.matrix.measure)
+    let fixture = fixture("10ms", "");
+    let Measure::Auto { hold, search: keys } = &fixture.plan.matrix.measure else {
+        panic!("{:?}", fixture.plan.matrix.measure)
     };
     let wide = search(101, Some(182));
     let of = |second: &MatrixRun| {
-        let chosen = of_both(&stand.plan, (&wide, &[]), (second, &[]), *hold, keys);
+        let chosen = of_both(&fixture.plan, (&wide, &[]), (second, &[]), *hold, keys);
         (chosen.choice, chosen.why)
     };
     let held = Choice::Hold { users: 182, passing: 101 };
@@ -257,51 +257,51 @@ fn a_search_between_the_ends_of_the_first_is_believed_where_both_can_be_true() {
 /// What chose is not made again, and the search that continues it has a folder of its own.
 #[test]
 fn a_search_that_is_continued_is_kept_and_until_it_is_nothing_is_chosen() {
-    let stand =
-        stand("100ms", "hold = \"10s\"\n[find]\nbudget = \"2m\"\nstart = 40\nceiling = 80\n");
-    let words = |between| super::super::run::command(&stand.plan, between)[2..].join(" ");
+    let fixture =
+        fixture("100ms", "hold = \"10s\"\n[find]\nbudget = \"2m\"\nstart = 40\nceiling = 80\n");
+    let words = |between| super::super::run::command(&fixture.plan, between)[2..].join(" ");
     assert_eq!(words(None), "--budget 2m --start 40 --ceiling 80");
     assert_eq!(words(Some([50, 70])), "--budget 2m --start 50 --ceiling 70");
 
-    let first = stand.plan.matrix.first_search().unwrap();
+    let first = fixture.plan.matrix.first_search().unwrap();
     let second = PlannedRun { cell: 0, repeat: PlannedRun::NARROWED };
     let run = |status| MatrixRun { status, ..MatrixRun::default() };
     let keep = |planned: &PlannedRun, status| {
-        let kept = stand.folder.keep(planned, &stand.plan, &run(status));
+        let kept = fixture.folder.keep(planned, &fixture.plan, &run(status));
         kept.unwrap_or_else(|_| panic!("a record"));
     };
     keep(&first, RunStatus::Valid);
     keep(&second, RunStatus::Pending);
     let status = |planned: &PlannedRun| {
-        stand.folder.record(planned, &stand.plan).map(|record| record.status)
+        fixture.folder.record(planned, &fixture.plan).map(|record| record.status)
     };
     assert_eq!(
         (status(&first), status(&second)),
         (Some(RunStatus::Valid), Some(RunStatus::Pending))
     );
-    let path = stand.folder.run_folder(&second, &stand.plan);
+    let path = fixture.folder.run_folder(&second, &fixture.plan);
     assert!(path.ends_with("cells/01_variant=one/0-narrowed"), "{path:?}");
-    let plan = stand.folder.plan(&[]).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+    let plan = fixture.folder.plan(&[]).unwrap_or_else(|stop| panic!("{:#}", stop.error));
     assert!(plan.matrix.first_search().is_some(), "the next start continues it");
 }
 
 /// The search is a run of its own, beside those of the pairs.
 #[test]
 fn a_search_is_kept_beside_the_pairs() {
-    let stand = stand("100ms", "");
-    let first = stand.plan.matrix.first_search().unwrap();
+    let fixture = fixture("100ms", "");
+    let first = fixture.plan.matrix.first_search().unwrap();
     let failed = MatrixRun {
         status: RunStatus::Failed,
         reason: Some("the server did not start".into()),
         ..MatrixRun::default()
     };
-    stand.folder.keep(&first, &stand.plan, &failed).unwrap_or_else(|_| panic!("a record"));
-    let path = stand.folder.run_folder(&first, &stand.plan);
+    fixture.folder.keep(&first, &fixture.plan, &failed).unwrap_or_else(|_| panic!("a record"));
+    let path = fixture.folder.run_folder(&first, &fixture.plan);
     assert!(path.ends_with("cells/01_variant=one/0"), "{path:?}");
-    let (kept, _) = answer::measured(&first, &stand.plan, &stand.folder);
+    let (kept, _) = answer::measured(&first, &fixture.plan, &fixture.folder);
     assert_eq!(kept.reason.as_deref(), Some("the server did not start"));
-    let plan = stand.folder.plan(&[]).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+    let plan = fixture.folder.plan(&[]).unwrap_or_else(|stop| panic!("{:#}", stop.error));
     assert!(plan.matrix.first_search().is_some(), "it is made again");
-    let all = super::super::repeats::runs(&stand.plan, &stand.folder);
+    let all = super::super::repeats::runs(&fixture.plan, &fixture.folder);
     assert!(all.iter().all(|run| run.repeat > 0), "{all:?}");
 }

@@ -89,12 +89,12 @@ fn the_runs_of_a_pair_are_played_by_the_same_workers() {
         "hold = \"2s\"\n[variables]\nmost = 2\n{server}[[variant]]\nname = \"few\"\n\
          [[variant]]\nname = \"many\"\nvariables = {{ most = 8 }}\n"
     );
-    let stand = prove::Stand::new(&prove::viewers(8), 2, &text);
-    let (file, output) = (stand.path("proof.toml"), stand.output());
+    let fixture = prove::Fixture::new(&prove::viewers(8), 2, &text);
+    let (file, output) = (fixture.path("proof.toml"), fixture.output());
     let prove = [file.to_str().unwrap(), "--output", output.to_str().unwrap()];
     let fleet = ["--fleet", &bus, "--workers", "2"];
-    let ended = stand.start(None, &[&prove[..], &fleet].concat()).wait_with_output().unwrap();
-    let answer = stand.decided_with(&ended, &[0.25, 1.0]);
+    let ended = fixture.start(None, &[&prove[..], &fleet].concat()).wait_with_output().unwrap();
+    let answer = fixture.decided_with(&ended, &[0.25, 1.0]);
     assert_eq!(answer["proofs"][0]["outcome"], "better", "{answer:#}\n{}", said(&ended));
     assert_eq!(runs(&answer).len(), 4);
     for run in runs(&answer) {

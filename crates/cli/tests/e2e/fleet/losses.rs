@@ -19,13 +19,13 @@ fn others_play_the_participants_of_a_worker_that_is_lost() {
     if !Nats::is_installed() {
         return;
     }
-    let mut stand = Stand::of(&[&[], &[], &[]]);
-    let (target, bus) = (stand.stage.target(), stand.nats.url());
+    let mut fixture = Fixture::of(&[&[], &[], &[]]);
+    let (target, bus) = (fixture.stage.target(), fixture.nats.url());
     let view = ["view", &target, "-n", "12", "--every", "2500ms", "--for", "50s", "--plain"];
     let fleet = ["--fleet", &bus, "--workers", "3", "--on-loss", "reassign"];
     let mut running = Running::start(None, &[&view[..], &fleet].concat());
     running.when_playing(4);
-    stand.workers[2].child.kill().unwrap();
+    fixture.workers[2].child.kill().unwrap();
     let ran = running.wait();
     let run = rows(&ran);
     // Shares are dealt in turn: c has 2, 5, 8 and 11. Who had joined, or was to join before others
@@ -65,11 +65,11 @@ fn a_run_whose_coordinator_is_killed_after_a_reassignment_is_collected_by_it() {
     if !Nats::is_installed() {
         return;
     }
-    let mut stand = Stand::of(&[&["--once"], &["--once"]]);
-    let bus = stand.nats.url();
-    let mut running = stand.run("6", "90s", &["--on-loss", "reassign"]);
+    let mut fixture = Fixture::of(&[&["--once"], &["--once"]]);
+    let bus = fixture.nats.url();
+    let mut running = fixture.run("6", "90s", &["--on-loss", "reassign"]);
     running.when_playing(6);
-    stand.workers[1].child.kill().unwrap();
+    fixture.workers[1].child.kill().unwrap();
     // Until three have joined anew.
     let until = Instant::now() + Duration::from_secs(40);
     let are_there = |folder: &std::path::Path| {
@@ -83,7 +83,7 @@ fn a_run_whose_coordinator_is_killed_after_a_reassignment_is_collected_by_it() {
     }
     running.signal("KILL");
     let ran = running.wait();
-    stand.workers[0].ended_within(Duration::from_secs(25));
+    fixture.workers[0].ended_within(Duration::from_secs(25));
     let shown = ran.folder().display().to_string();
     let output = plain(&["run", "--resume", &shown, "--fleet", &bus]);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -93,7 +93,7 @@ fn a_run_whose_coordinator_is_killed_after_a_reassignment_is_collected_by_it() {
     numbers.sort_unstable();
     assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 7, 9, 11], "{said}");
     assert_eq!(lost(&run), [1, 3, 5], "{said}");
-    assert_eq!(stand.nats.streams(), 0, "{said}");
+    assert_eq!(fixture.nats.streams(), 0, "{said}");
 }
 
 /// A way to the bus that can be cut without either side being told, as a cable is.
@@ -154,14 +154,14 @@ fn a_worker_that_is_cut_off_is_told_and_stops_by_itself() {
     if !Nats::is_installed() {
         return;
     }
-    let mut stand = Stand::of(&[&[]]);
-    let cable = Cable::to(&stand.nats.url());
-    stand.workers.push(Worker::start(&cable.url(), "b", &["--once"]));
-    let mut running = stand.run("4", "25s", &["--on-loss", "go-on"]);
+    let mut fixture = Fixture::of(&[&[]]);
+    let cable = Cable::to(&fixture.nats.url());
+    fixture.workers.push(Worker::start(&cable.url(), "b", &["--once"]));
+    let mut running = fixture.run("4", "25s", &["--on-loss", "go-on"]);
     running.when_playing(4);
     cable.cut();
     let cut_at = Instant::now();
-    stand.workers[1].waits_until_it_says(
+    fixture.workers[1].waits_until_it_says(
         "ended: nothing was heard from the coordinator for 8 s",
         Duration::from_secs(12),
     );
@@ -229,9 +229,9 @@ fn rows_that_come_twice_and_out_of_order_count_once() {
     if !Nats::is_installed() {
         return;
     }
-    let stand = Stand::of(&[&[], &[]]);
-    let has_repeated = repeat_rows(&stand.nats.url());
-    let ran = stand.run("4", "8s", &[]).wait().expect_code(0);
+    let fixture = Fixture::of(&[&[], &[]]);
+    let has_repeated = repeat_rows(&fixture.nats.url());
+    let ran = fixture.run("4", "8s", &[]).wait().expect_code(0);
     assert!(has_repeated.load(Ordering::Relaxed), "nothing was repeated");
     let run = rows(&ran);
     all_are_there(&run, 4);

@@ -94,13 +94,13 @@ impl Drop for Worker {
 }
 
 /// A bus, a stage, and workers named `a`, `b`, ….
-struct Stand {
+struct Fixture {
     nats: Nats,
     stage: Stage,
     workers: Vec<Worker>,
 }
 
-impl Stand {
+impl Fixture {
     fn of(workers: &[&[&str]]) -> Self {
         let nats = Nats::start("").unwrap();
         let stage = Stage::start(None, "127.0.0.1:0", &[]);
@@ -136,8 +136,9 @@ fn two_workers_play_one_crowd_in_shares_of_their_weights_and_leave_one_report() 
     if !Nats::is_installed() {
         return;
     }
-    let stand = Stand::of(&[&["--weight", "3"], &["--weight", "1"]]);
-    let ran = stand.run("12", "8s", &["--objective", "video.loss p95 < 5%"]).wait().expect_code(0);
+    let fixture = Fixture::of(&[&["--weight", "3"], &["--weight", "1"]]);
+    let ran =
+        fixture.run("12", "8s", &["--objective", "video.loss p95 < 5%"]).wait().expect_code(0);
     let run = rows(&ran);
     all_are_there(&run, 12);
     assert!(
@@ -161,7 +162,7 @@ fn two_workers_play_one_crowd_in_shares_of_their_weights_and_leave_one_report() 
     assert_eq!(figure(&summary, "participants.intended"), 12.0);
     assert!(figure(&summary, "video.fps_p50") > 20.0, "{ran}");
     assert!(ran.stderr.contains("worker a: 9 joins"), "{ran}");
-    assert_eq!(stand.nats.streams(), 0, "the bus keeps nothing of a run that is over");
+    assert_eq!(fixture.nats.streams(), 0, "the bus keeps nothing of a run that is over");
 }
 
 /// Half a minute: a fleet starts, and the others play to the end of a run of 20 s.
@@ -170,10 +171,10 @@ fn a_worker_that_is_killed_is_told_at_once_and_its_viewers_are_not_failures() {
     if !Nats::is_installed() {
         return;
     }
-    let mut stand = Stand::of(&[&[], &[]]);
-    let mut running = stand.run("8", "20s", &["--on-loss", "go-on"]);
+    let mut fixture = Fixture::of(&[&[], &[]]);
+    let mut running = fixture.run("8", "20s", &["--on-loss", "go-on"]);
     running.when_playing(8);
-    stand.workers[1].child.kill().unwrap();
+    fixture.workers[1].child.kill().unwrap();
     let killed_at = Instant::now();
     let ran = running.wait();
     assert!(killed_at.elapsed() < Duration::from_secs(40));
@@ -201,19 +202,19 @@ fn a_frozen_worker_ends_the_run_unless_others_may_go_on_and_leaves_when_it_wakes
     if !Nats::is_installed() {
         return;
     }
-    let mut stand = Stand::of(&[&["--once"], &["--once"]]);
-    let mut running = stand.run("4", "60s", &[]);
+    let mut fixture = Fixture::of(&[&["--once"], &["--once"]]);
+    let mut running = fixture.run("4", "60s", &[]);
     running.when_playing(4);
-    stand.workers[0].signal("STOP");
+    fixture.workers[0].signal("STOP");
     let ran = running.wait();
     assert_eq!(ran.code, Some(4), "{ran}");
     assert!(ran.stderr.contains("worker a is lost"), "{ran}");
     let run = rows(&ran);
     all_are_there(&run, 4);
     assert!(run.ended_at.is_some_and(|at| at.as_secs_f64() < 40.0), "{ran}");
-    stand.workers[0].signal("CONT");
-    stand.workers[0].ended_within(Duration::from_secs(30));
-    let said = stand.workers[0].said();
+    fixture.workers[0].signal("CONT");
+    fixture.workers[0].ended_within(Duration::from_secs(30));
+    let said = fixture.workers[0].said();
     // By the coordinator's abort, or without a word of it.
     let ended = said.split("ended: ").nth(1);
     assert!(ended.is_some_and(|why| why.contains("the coordinator")), "{said}");
@@ -225,12 +226,12 @@ fn a_bus_that_is_killed_and_started_again_loses_no_row() {
     if !Nats::is_installed() {
         return;
     }
-    let mut stand = Stand::of(&[&[], &[]]);
-    let mut running = stand.run("6", "16s", &[]);
+    let mut fixture = Fixture::of(&[&[], &[]]);
+    let mut running = fixture.run("6", "16s", &[]);
     running.when_playing(6);
-    stand.nats.kill();
+    fixture.nats.kill();
     std::thread::sleep(Duration::from_secs(3));
-    stand.nats.start_again().unwrap();
+    fixture.nats.start_again().unwrap();
     let ran = running.wait();
     if ran.spoiled_by().is_none() {
         assert_eq!(ran.code, Some(0), "{ran}");
@@ -260,20 +261,20 @@ fn workers_stop_when_their_coordinator_is_gone() {
     if !Nats::is_installed() {
         return;
     }
-    let mut stand = Stand::of(&[&["--once"], &["--once"]]);
-    let mut running = stand.run("4", "60s", &[]);
+    let mut fixture = Fixture::of(&[&["--once"], &["--once"]]);
+    let mut running = fixture.run("4", "60s", &[]);
     running.when_playing(4);
     running.signal("KILL");
     let _ = running.wait();
     let killed_at = Instant::now();
-    for worker in &stand.workers {
+    for worker in &fixture.workers {
         worker.waits_until_it_says(
             "ended: nothing was heard from the coordinator for 8 s",
             Duration::from_secs(12),
         );
     }
     assert!(killed_at.elapsed() < Duration::from_secs(13));
-    for worker in &mut stand.workers {
+    for worker in &mut fixture.workers {
         worker.ended_within(Duration::from_secs(20));
     }
 }
@@ -283,14 +284,14 @@ fn an_interrupt_stops_everybody_and_keeps_what_was_measured() {
     if !Nats::is_installed() {
         return;
     }
-    let mut stand = Stand::of(&[&["--once"], &["--once"]]);
-    let mut running = stand.run("6", "60s", &[]);
+    let mut fixture = Fixture::of(&[&["--once"], &["--once"]]);
+    let mut running = fixture.run("6", "60s", &[]);
     running.when_playing(6);
     running.signal("INT");
     let ran = running.wait();
     assert_eq!(ran.code, Some(130), "{ran}");
     all_are_there(&rows(&ran), 6);
-    for worker in &mut stand.workers {
+    for worker in &mut fixture.workers {
         worker.ended_within(Duration::from_secs(10));
     }
 }

@@ -24,19 +24,19 @@ fn what_workers_have_measured_after_their_coordinator_was_killed_completes_the_f
     if !Nats::is_installed() {
         return;
     }
-    let mut stand = Stand::of(&[&["--once"], &["--once"]]);
-    let bus = stand.nats.url();
-    let mut running = stand.run("6", "90s", &[]);
+    let mut fixture = Fixture::of(&[&["--once"], &["--once"]]);
+    let bus = fixture.nats.url();
+    let mut running = fixture.run("6", "90s", &[]);
     running.when_playing(6);
     running.signal("KILL");
     let ran = running.wait();
     let folder = ran.folder();
     let before = RunFolder::read(&folder).unwrap();
     assert_eq!(before.ending, Ending::Unfinished);
-    for worker in &mut stand.workers {
+    for worker in &mut fixture.workers {
         worker.ended_within(Duration::from_secs(25));
     }
-    assert_eq!(stand.nats.streams(), 1, "the bus keeps what they sent");
+    assert_eq!(fixture.nats.streams(), 1, "the bus keeps what they sent");
 
     let shown = folder.display().to_string();
     let (code, said) = resume(&shown, &bus, &[]);
@@ -67,7 +67,7 @@ fn what_workers_have_measured_after_their_coordinator_was_killed_completes_the_f
     let reasons = ran.summary()["generator"]["reasons"].to_string();
     assert!(reasons.contains("worker b ended early"), "{reasons}");
     assert!(folder.join("report.html").is_file());
-    assert_eq!(stand.nats.streams(), 0, "all of it was collected");
+    assert_eq!(fixture.nats.streams(), 0, "all of it was collected");
 
     // Once more changes nothing, and says so.
     let bytes = std::fs::read(folder.join("run.db")).unwrap();
@@ -82,20 +82,20 @@ fn what_cannot_be_resumed_is_named() {
     if !Nats::is_installed() {
         return;
     }
-    let mut stand = Stand::of(&[&[]]);
-    let bus = stand.nats.url();
+    let mut fixture = Fixture::of(&[&[]]);
+    let bus = fixture.nats.url();
     let (code, error) = resume("/nowhere/run", &bus, &[]);
     assert!(code == Some(2) && error.contains("/nowhere/run: no such run folder"), "{error}");
     let folder = tempfile::tempdir().unwrap();
     let alone = folder.path().join("alone").display().to_string();
-    let target = stand.stage.target();
+    let target = fixture.stage.target();
     plain(&["view", &target, "-n", "1", "--for", "2s", "--quiet", "--output", &alone]);
     let (code, error) = resume(&alone, &bus, &[]);
     assert!(code == Some(2) && error.contains("no fleet played this run"), "{error}");
     let output = plain(&["run", "--resume", &alone]);
     assert_eq!(output.status.code(), Some(2), "it needs a bus");
 
-    let ran = stand.run("2", "3s", &[]).wait().expect_code(0);
+    let ran = fixture.run("2", "3s", &[]).wait().expect_code(0);
     let (code, error) = resume(&ran.folder().display().to_string(), &bus, &[]);
     assert!(
         code == Some(2) && error.contains("ended as planned: there is nothing to resume"),
@@ -103,7 +103,7 @@ fn what_cannot_be_resumed_is_named() {
     );
 
     // A run that is led; then one whose rows the bus has lost; then no bus.
-    let mut running = stand.run("2", "60s", &[]);
+    let mut running = fixture.run("2", "60s", &[]);
     running.when_playing(2);
     let led = running.run_folder().display().to_string();
     let (code, error) = resume(&led, &bus, &[]);
@@ -114,7 +114,7 @@ fn what_cannot_be_resumed_is_named() {
     let other = Nats::start("").unwrap();
     let (code, error) = resume(&shown, &other.url(), &[]);
     assert!(code == Some(4) && error.contains("has no rows of the run"), "{error}");
-    stand.nats.kill();
+    fixture.nats.kill();
     let (code, error) = resume(&shown, &bus, &[]);
     assert!(code == Some(4) && error.contains("cannot be used"), "{error}");
     // Of another program.

@@ -20,24 +20,24 @@ fn rows_of_a_worker_that_ended_without_its_bus_arrive_once_when_it_is_started_ag
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("spool").display().to_string();
     let kept = ["--once", "--spool", &path];
-    let mut stand = Stand::of(&[&["--once"], &kept]);
-    let bus = stand.nats.url();
-    let mut running = stand.run("4", "60s", &[]);
+    let mut fixture = Fixture::of(&[&["--once"], &kept]);
+    let bus = fixture.nats.url();
+    let mut running = fixture.run("4", "60s", &[]);
     running.when_playing(4);
     // The coordinator goes, then the bus; the worker is interrupted while there is none.
     running.signal("KILL");
     let ran = running.wait();
-    stand.nats.kill();
+    fixture.nats.kill();
     std::thread::sleep(Duration::from_secs(2));
-    stand.workers[1].signal("INT");
-    stand.workers[1].ended_within(Duration::from_secs(20));
-    let said = stand.workers[1].said();
+    fixture.workers[1].signal("INT");
+    fixture.workers[1].ended_within(Duration::from_secs(20));
+    let said = fixture.workers[1].said();
     assert!(said.contains("batches of rows were not delivered; they are in"), "{said}");
     assert_eq!(spools(std::path::Path::new(&path)).len(), 1, "{said}");
 
     // The bus comes back with what it had; the other worker brings its rows by itself.
-    stand.nats.start_again().unwrap();
-    stand.workers[0].ended_within(Duration::from_secs(40));
+    fixture.nats.start_again().unwrap();
+    fixture.workers[0].ended_within(Duration::from_secs(40));
     let shown = ran.folder().display().to_string();
     let collect = || {
         let output = plain(&["run", "--resume", &shown, "--fleet", &bus, "--fleet-wait", "6s"]);
@@ -60,7 +60,7 @@ fn rows_of_a_worker_that_ended_without_its_bus_arrive_once_when_it_is_started_ag
     assert_eq!(lost(&run), 0, "{said}");
     let seconds: Vec<i64> = run.crowd.iter().map(|row| row.second).collect();
     assert_eq!(seconds, (0..seconds.len() as i64).collect::<Vec<_>>());
-    assert_eq!(stand.nats.streams(), 0);
+    assert_eq!(fixture.nats.streams(), 0);
 }
 
 /// 20 s: a fleet starts, and its run takes 14 s, in 3 s of which the bus is away.
@@ -74,14 +74,14 @@ fn a_full_disk_on_a_worker_is_named_and_costs_the_run_nothing() {
     std::fs::write(folder.path().join("ballast"), vec![0; 64 << 10]).unwrap();
     assert!(std::fs::write(folder.path().join("more"), "more").is_err(), "the disk is not full");
     let path = folder.path().display().to_string();
-    let mut stand = Stand::of(&[&[], &["--spool", &path]]);
-    let mut running = stand.run("4", "14s", &[]);
+    let mut fixture = Fixture::of(&[&[], &["--spool", &path]]);
+    let mut running = fixture.run("4", "14s", &[]);
     running.when_playing(4);
-    stand.nats.kill();
+    fixture.nats.kill();
     std::thread::sleep(Duration::from_secs(3));
-    stand.nats.start_again().unwrap();
+    fixture.nats.start_again().unwrap();
     let ran = running.wait();
-    let said = stand.workers[1].said();
+    let said = fixture.workers[1].said();
     assert!(
         said.contains("No space left on device") && said.contains("rows wait in memory only"),
         "{said}"
@@ -95,7 +95,7 @@ fn a_full_disk_on_a_worker_is_named_and_costs_the_run_nothing() {
     if ran.spoiled_by().is_none() {
         assert_eq!(ran.code, Some(0), "{ran}");
     }
-    drop(stand);
+    drop(fixture);
     drop(disk);
 }
 
@@ -110,14 +110,14 @@ fn a_disk_that_fills_during_a_run_is_named_until_it_has_room_again_and_costs_the
     let path = folder.path().display().to_string();
     // Nearly all of the crowd joins at the worker with the disk, so that each second has more rows
     // than a page of it holds.
-    let mut stand = Stand::of(&[&["--weight", "1"], &["--weight", "7", "--spool", &path]]);
-    let (target, bus) = (stand.stage.target(), stand.nats.url());
+    let mut fixture = Fixture::of(&[&["--weight", "1"], &["--weight", "7", "--spool", &path]]);
+    let (target, bus) = (fixture.stage.target(), fixture.nats.url());
     let view = ["view", &target, "-n", "40", "--every", "200ms", "--for", "28s", "--plain"];
     let fleet = ["--fleet", &bus, "--workers", "2"];
     let mut running = Running::start(None, &[&view[..], &fleet].concat());
     running.when_playing(4);
-    assert_eq!(spools(folder.path()).len(), 1, "{}", stand.workers[1].said());
-    let said = stand.workers[1].said();
+    assert_eq!(spools(folder.path()).len(), 1, "{}", fixture.workers[1].said());
+    let said = fixture.workers[1].said();
     assert!(!said.contains("rows wait in memory only"), "there was room at the start: {said}");
 
     // The disk fills, and then rows have to wait: the bus is away, though for less than workers go
@@ -125,22 +125,22 @@ fn a_disk_that_fills_during_a_run_is_named_until_it_has_room_again_and_costs_the
     let ballast = folder.path().join("ballast");
     let _ = std::fs::write(&ballast, vec![0; 64 << 10]);
     assert!(std::fs::write(folder.path().join("more"), "more").is_err(), "the disk is not full");
-    stand.nats.kill();
+    fixture.nats.kill();
     let away_since = Instant::now();
-    stand.workers[1].waits_until_it_says("No space left on device", Duration::from_secs(4));
+    fixture.workers[1].waits_until_it_says("No space left on device", Duration::from_secs(4));
     std::thread::sleep(Duration::from_secs(3).saturating_sub(away_since.elapsed()));
-    stand.nats.start_again().unwrap();
-    let said = stand.workers[1].said();
+    fixture.nats.start_again().unwrap();
+    let said = fixture.workers[1].said();
     let line = said.lines().find(|line| line.contains("No space left on device")).unwrap();
     assert!(line.contains(&path) && line.contains("rows wait in memory only"), "{said}");
 
     // The bus takes all that waits, and the disk is as full as before.
     std::thread::sleep(Duration::from_secs(4));
-    let said = stand.workers[1].said();
+    let said = fixture.workers[1].said();
     assert!(!said.contains("is written again"), "{said}");
     assert_eq!(said.matches("rows wait in memory only").count(), 1, "{said}");
     std::fs::remove_file(&ballast).unwrap();
-    stand.workers[1].waits_until_it_says("is written again", Duration::from_secs(5));
+    fixture.workers[1].waits_until_it_says("is written again", Duration::from_secs(5));
 
     let ran = running.wait();
     let run = rows(&ran);
@@ -163,10 +163,10 @@ fn a_disk_that_fills_during_a_run_is_named_until_it_has_room_again_and_costs_the
     // Nothing is left to be handed in a second time.
     let until = Instant::now() + Duration::from_secs(5);
     while !spools(folder.path()).is_empty() {
-        assert!(Instant::now() < until, "{}", stand.workers[1].said());
+        assert!(Instant::now() < until, "{}", fixture.workers[1].said());
         std::thread::sleep(Duration::from_millis(100));
     }
-    drop(stand);
+    drop(fixture);
     drop(disk);
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use throng_sim::not_tested;
 
-use super::{Stand, stage, viewers};
+use super::{Fixture, stage, viewers};
 use crate::matrix::said;
 use crate::throng::{Running, Stage, figure};
 
@@ -50,9 +50,9 @@ fn four_workers_for_one_confirm_the_thread() {
         "hold = \"3s\"\n{server}[[variant]]\nname = \"one worker\"\nvariables = {{ workers = 1 }}\n\
          [[variant]]\nname = \"four workers\"\nvariables = {{ workers = 4 }}\nrelieves = \"cpu\"\n"
     );
-    let stand = Stand::new(&crowd, 2, &text);
-    let ended = stand.start_new(None).wait_with_output().unwrap();
-    let cells = &stand.answer()["cells"];
+    let fixture = Fixture::new(&crowd, 2, &text);
+    let ended = fixture.start_new(None).wait_with_output().unwrap();
+    let cells = &fixture.answer()["cells"];
     if cells[1]["finding"] == "cpu_full" {
         not_tested("four workers filled all CPUs: this machine has nothing left for a second one");
     }
@@ -62,12 +62,12 @@ fn four_workers_for_one_confirm_the_thread() {
             "one worker served some viewers: this machine was faster than when it was measured",
         );
     }
-    let answer = stand.decided(&ended);
+    let answer = fixture.decided(&ended);
     let proof = &answer["proofs"][0];
     assert_eq!(proof["outcome"], "confirmed", "{proof:#}\n{}", said(&ended));
     let before = proof["baseline_finding"].as_str().unwrap_or_default();
     assert!(["one_thread_full", "single_threaded"].contains(&before), "{proof:#}");
     assert_ne!(proof["finding"], proof["baseline_finding"], "{proof:#}");
-    let page = std::fs::read_to_string(stand.output().join("report.html")).unwrap();
+    let page = std::fs::read_to_string(fixture.output().join("report.html")).unwrap();
     assert!(page.contains("<h2>Proof</h2>") && page.contains("confirmed"));
 }

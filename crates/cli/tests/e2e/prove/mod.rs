@@ -18,26 +18,26 @@ use crate::matrix::{said, signal, wait_until};
 use crate::throng::{THRONG, figure, plain, started};
 
 /// The file of a proof with its scenario, and a port for its server.
-pub(crate) struct Stand {
+pub(crate) struct Fixture {
     folder: TempDir,
     port: u16,
 }
 
-impl Stand {
+impl Fixture {
     /// `text` is the proof after `scenario`; `{port}` and `{throng}` are replaced in it. Other
     /// tests run at the same time: what they use is no reason to discard a pair.
     pub(crate) fn new(crowd: &str, pairs: u32, text: &str) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let stand = Self { folder: tempfile::tempdir().unwrap(), port };
+        let fixture = Self { folder: tempfile::tempdir().unwrap(), port };
         let filled =
             |text: &str| text.replace("{port}", &port.to_string()).replace("{throng}", THRONG);
-        std::fs::write(stand.path("viewers.toml"), filled(crowd)).unwrap();
+        std::fs::write(fixture.path("viewers.toml"), filled(crowd)).unwrap();
         let text = format!(
             "scenario = \"viewers.toml\"\npairs = {pairs}\nbusy_difference = 1\n{}",
             filled(text)
         );
-        std::fs::write(stand.path("proof.toml"), text).unwrap();
-        stand
+        std::fs::write(fixture.path("proof.toml"), text).unwrap();
+        fixture
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -142,9 +142,9 @@ fn more_workers_are_refuted_where_another_limit_holds_and_a_placebo_is_the_same(
          [[variant]]\nname = \"four\"\nvariables = {{ workers = 4 }}\nrelieves = \"cpu\"\n\
          [[variant]]\nname = \"placebo\"\n"
     );
-    let stand = Stand::new(&viewers(10), 2, &text);
-    let ended = stand.start_new(None).wait_with_output().unwrap();
-    let answer = stand.decided_with(&ended, &[0.5, 0.5, 0.5]);
+    let fixture = Fixture::new(&viewers(10), 2, &text);
+    let ended = fixture.start_new(None).wait_with_output().unwrap();
+    let answer = fixture.decided_with(&ended, &[0.5, 0.5, 0.5]);
     let outcome =
         |index: usize| answer["proofs"][index]["outcome"].as_str().unwrap_or_default().to_owned();
     let text = said(&ended);
@@ -156,9 +156,9 @@ fn more_workers_are_refuted_where_another_limit_holds_and_a_placebo_is_the_same(
     }
     assert!(text.contains("cpu does not limit one"), "{text}");
     // From the folder alone, with the same exit code.
-    let remade = plain(&["report", stand.output().to_str().unwrap()]);
-    assert_eq!((remade.status.code(), stand.answer()), (Some(0), answer), "{}", said(&remade));
-    let wrong = plain(&["matrix", "--resume", stand.output().to_str().unwrap()]);
+    let remade = plain(&["report", fixture.output().to_str().unwrap()]);
+    assert_eq!((remade.status.code(), fixture.answer()), (Some(0), answer), "{}", said(&remade));
+    let wrong = plain(&["matrix", "--resume", fixture.output().to_str().unwrap()]);
     assert!(said(&wrong).contains("throng prove --resume"), "{}", said(&wrong));
 }
 
@@ -173,16 +173,16 @@ fn the_crowd_that_is_held_is_found_by_a_search_of_the_baseline() {
          variables = {{ most = 5 }}\n[[variant]]\nname = \"twenty\"\nvariables = {{ most = 20 }}\n\
          relieves = {{ finding = \"configured_ceiling\" }}\nmore = 4\n"
     );
-    let stand = Stand::new(&viewers(2), 4, &text);
-    let ended = stand.start_new(None).wait_with_output().unwrap();
+    let fixture = Fixture::new(&viewers(2), 4, &text);
+    let ended = fixture.start_new(None).wait_with_output().unwrap();
     let text = said(&ended);
-    let chosen = std::fs::read_to_string(stand.output().join("chosen.json")).unwrap();
+    let chosen = std::fs::read_to_string(fixture.output().join("chosen.json")).unwrap();
     let chosen: Value = serde_json::from_str(&chosen).unwrap();
     let Some(users) = chosen["choice"]["hold"]["users"].as_u64() else {
         not_tested(&format!("the search of this machine found no limit of five: {chosen}"));
     };
     assert!((6..=12).contains(&users), "{chosen}");
-    let answer = stand.decided_with(&ended, &[5.0 / users as f64, 1.0]);
+    let answer = fixture.decided_with(&ended, &[5.0 / users as f64, 1.0]);
     let proof = &answer["proofs"][0];
     assert_eq!(proof["outcome"], "confirmed", "{proof:#}\n{text}");
     assert!(
@@ -193,10 +193,10 @@ fn the_crowd_that_is_held_is_found_by_a_search_of_the_baseline() {
         let command = run["command"].as_str().unwrap();
         assert!(command.contains(&format!("crowd.size={users}")), "{command}");
     }
-    assert!(stand.output().join("cells/01_variant=five/0/run.db").exists(), "a run of its own");
-    let page = std::fs::read_to_string(stand.output().join("report.html")).unwrap();
+    assert!(fixture.output().join("cells/01_variant=five/0/run.db").exists(), "a run of its own");
+    let page = std::fs::read_to_string(fixture.output().join("report.html")).unwrap();
     assert!(page.contains("<h2>Proof</h2>") && page.contains("confirmed"));
-    let output = stand.output();
+    let output = fixture.output();
     let place = ["prove", "--resume", output.to_str().unwrap()];
     let resumed = |more: &[&str]| said(&plain(&[&place[..], more].concat()));
     let planned = resumed(&["--plan"]);
@@ -218,18 +218,18 @@ fn a_shrunk_line_is_confirmed_and_put_back_even_after_a_kill() {
         "[shrink]\nresource = \"network\"\nto = 0.3\ninterface = \"lo\"\nrate = \"14Mbit/s\"\n";
     let text =
         format!("hold = \"3s\"\n{}{shrink}", stage("\"--workers\", \"1\"", "watch = \"none\""));
-    let stand = Stand::new(&viewers(6), 2, &text);
+    let fixture = Fixture::new(&viewers(6), 2, &text);
     let line = || {
         let shown = namespace.command("tc").args(["qdisc", "show", "dev", "lo"]).output().unwrap();
         String::from_utf8_lossy(&shown.stdout).into_owned()
     };
-    let mut child = stand.start_new(Some(&namespace));
+    let mut child = fixture.start_new(Some(&namespace));
     wait_until("the line is limited", || line().contains("tbf"));
     signal(&child, "KILL");
     child.wait().unwrap();
     assert!(line().contains("tbf"), "nobody could undo it");
-    let output = stand.output();
-    let resumed = stand.start(Some(&namespace), &["--resume", output.to_str().unwrap()]);
+    let output = fixture.output();
+    let resumed = fixture.start(Some(&namespace), &["--resume", output.to_str().unwrap()]);
     let ended = resumed.wait_with_output().unwrap();
     let text = said(&ended);
     if text.contains("the line of lo cannot be limited") {
@@ -238,7 +238,7 @@ fn a_shrunk_line_is_confirmed_and_put_back_even_after_a_kill() {
     }
     assert!(text.contains("this folder left this machine changed"), "{text}");
     assert!(!line().contains("tbf"), "{}", line());
-    let answer = stand.decided(&ended);
+    let answer = fixture.decided(&ended);
     let [accused, placebo] = [0, 1].map(|index| &answer["proofs"][index]);
     assert_eq!(
         (&accused["outcome"], &placebo["outcome"]),
@@ -262,7 +262,7 @@ fn a_line_is_shrunk_by_one_proof_and_is_seen_when_it_is_not_as_it_was() {
         "[shrink]\nresource = \"network\"\nto = 0.3\ninterface = \"lo\"\nrate = \"14Mbit/s\"\n";
     let text =
         format!("hold = \"3s\"\n{}{shrink}", stage("\"--workers\", \"1\"", "watch = \"none\""));
-    let [first, second] = [0; 2].map(|_| Stand::new(&viewers(2), 2, &text));
+    let [first, second] = [0; 2].map(|_| Fixture::new(&viewers(2), 2, &text));
     let tc = |arguments: &[&str]| {
         let shown = namespace.command("tc").args(arguments).output().unwrap();
         String::from_utf8_lossy(&shown.stdout).into_owned()
@@ -301,14 +301,14 @@ fn a_line_is_shrunk_by_one_proof_and_is_seen_when_it_is_not_as_it_was() {
 /// A folder that another user has filled: neither its journal nor its files are run.
 #[test]
 fn a_proof_of_another_user_is_not_continued() {
-    let stand = Stand::new(&viewers(2), 2, "hold = \"2s\"\n");
-    let output = stand.output();
+    let fixture = Fixture::new(&viewers(2), 2, "hold = \"2s\"\n");
+    let output = fixture.output();
     let path = |name: &str| output.join(name);
     std::fs::create_dir(&output).unwrap();
-    std::fs::copy(stand.path("proof.toml"), path("matrix.toml")).unwrap();
-    std::fs::copy(stand.path("viewers.toml"), path("scenario.toml")).unwrap();
+    std::fs::copy(fixture.path("proof.toml"), path("matrix.toml")).unwrap();
+    std::fs::copy(fixture.path("viewers.toml"), path("scenario.toml")).unwrap();
     let options = serde_json::json!({
-        "file": stand.path("proof.toml"),
+        "file": fixture.path("proof.toml"),
         "options": { "kind": "proof", "set": [], "allow_target": [], "threads": null },
     });
     std::fs::write(path("options.json"), options.to_string()).unwrap();
@@ -390,14 +390,14 @@ fn films_in_memory_for_films_on_a_slow_disk_confirm_the_disk() {
     );
     let crowd = "[target]\nurl = \"http://127.0.0.1:{port}/movie-{stream}.mp4\"\n[crowd]\nsize = 10\nstreams = 10\n\
                  arrival = { every = \"50ms\" }\nplayer = { buffer = \"2s\" }\n";
-    let stand = Stand::new(crowd, 2, &text);
+    let fixture = Fixture::new(crowd, 2, &text);
     let configuration = format!(
         "server.bind = \"127.0.0.1\"\nserver.port = {}\nserver.document-root = \"{{{{dir}}}}/films\"\n\
          server.errorlog = \"{{{{dir}}}}/error.log\"\nmimetype.assign = ( \".mp4\" => \"video/mp4\" )\n",
-        stand.port
+        fixture.port
     );
-    std::fs::write(stand.path("lighttpd.conf.in"), configuration).unwrap();
-    let ended = stand.start_new(None).wait_with_output().unwrap();
+    std::fs::write(fixture.path("lighttpd.conf.in"), configuration).unwrap();
+    let ended = fixture.start_new(None).wait_with_output().unwrap();
     let text = said(&ended);
     for missing in ["no loop device", "cannot be mounted", "control group"] {
         if text.contains(missing) {
@@ -405,7 +405,7 @@ fn films_in_memory_for_films_on_a_slow_disk_confirm_the_disk() {
             return;
         }
     }
-    let answer = stand.decided(&ended);
+    let answer = fixture.decided(&ended);
     let proof = &answer["proofs"][0];
     assert_eq!(
         (&proof["outcome"], &proof["relieves"]),
@@ -436,17 +436,22 @@ fn a_proof_is_checked_before_anything_starts() {
             "unknown key `sise`",
         ),
     ] {
-        let stand = Stand::new(&viewers(2), 2, &text);
-        let (file, output) = (stand.path("proof.toml"), stand.output());
+        let fixture = Fixture::new(&viewers(2), 2, &text);
+        let (file, output) = (fixture.path("proof.toml"), fixture.output());
         let place = ["prove", file.to_str().unwrap(), "--output", output.to_str().unwrap()];
         let ended = plain(&[&place[..], arguments].concat());
         assert_eq!(ended.status.code(), Some(2), "{}", said(&ended));
         assert!(said(&ended).contains(expect), "{expect}\n{}", said(&ended));
         assert!(!output.exists());
     }
-    let stand = Stand::new(&viewers(2), 2, &format!("hold = \"2s\"\n{server}"));
-    let planned =
-        plain(&["prove", stand.path("proof.toml").to_str().unwrap(), "--plan", "--shrink", "cpu"]);
+    let fixture = Fixture::new(&viewers(2), 2, &format!("hold = \"2s\"\n{server}"));
+    let planned = plain(&[
+        "prove",
+        fixture.path("proof.toml").to_str().unwrap(),
+        "--plan",
+        "--shrink",
+        "cpu",
+    ]);
     let text = said(&planned);
     assert!(
         planned.status.success() && text.contains("2 variants, 2 pairs each, 8 runs"),

@@ -42,7 +42,7 @@ struct Asked {
 }
 
 /// A member, and a server that does what the test says.
-struct Stand {
+struct Fixture {
     member: Member,
     start: Instant,
     now: Instant,
@@ -55,7 +55,7 @@ struct Stand {
     ended: Option<Outcome>,
 }
 
-impl Stand {
+impl Fixture {
     fn new(template: &str, chat: &str) -> Self {
         let file = format!(
             "[target]\nurl = \"chat+http://10.0.0.1/chat\"\n[crowd]\nsize = 1\n[crowd.chat]\n{chat}\n[crowd.chat.template]{template}\n\
@@ -81,7 +81,7 @@ impl Stand {
             rename: None,
             speech_seed: 1,
         };
-        let mut stand = Self {
+        let mut fixture = Self {
             member: Member::new(config, ParticipantOptions::for_tests(start)),
             start,
             now: start,
@@ -93,8 +93,8 @@ impl Stand {
             intervals: Vec::new(),
             ended: None,
         };
-        stand.input(Input::Start { intended_at: start });
-        stand
+        fixture.input(Input::Start { intended_at: start });
+        fixture
     }
 
     fn input(&mut self, input: Input<'_>) {
@@ -188,9 +188,9 @@ impl Stand {
 
     /// In the room.
     fn joined(template: &str, chat: &str) -> Self {
-        let mut stand = Self::new(template, chat);
-        stand.join();
-        stand
+        let mut fixture = Self::new(template, chat);
+        fixture.join();
+        fixture
     }
 
     fn join(&mut self) {
@@ -225,8 +225,8 @@ impl Stand {
 
 #[test]
 fn it_opens_the_stream_posts_its_join_and_hears_what_is_said() {
-    let mut stand = Stand::new(CHAT, "every = \"1s\"");
-    let get = stand.last();
+    let mut fixture = Fixture::new(CHAT, "every = \"1s\"");
+    let get = fixture.last();
     assert_eq!(get.url, "http://10.0.0.1/rooms/the%20stage/events?as=ada");
     let header = |name: &str| get.headers.get(name).and_then(|value| value.to_str().ok());
     assert_eq!(
@@ -235,8 +235,8 @@ fn it_opens_the_stream_posts_its_join_and_hears_what_is_said() {
     );
     assert_eq!((header("origin"), header("last-event-id")), (None, None));
     assert_eq!(header("authorization"), Some("Bearer hush"));
-    stand.open();
-    let post = stand.last();
+    fixture.open();
+    let post = fixture.last();
     assert_eq!(
         (post.url.as_str(), post.body.as_str()),
         ("http://10.0.0.1/join", r#"{"as":"ada"}"#)
@@ -247,83 +247,85 @@ fn it_opens_the_stream_posts_its_join_and_hears_what_is_said() {
         (Some("application/json"), Some("http://10.0.0.1"))
     );
     // Answered, but what is expected has not come; then it comes in an event.
-    stand.answer(204, "");
-    assert_eq!(stand.posts().len(), 1);
-    stand.send(": hello\nevent: joi");
-    stand.send("ned\ndata: {}\n\n");
-    assert_eq!(stand.posts()[1..], [("/rooms/the%20stage/say", "ready")]);
-    assert!(!stand.reached.contains(&Phase::Joined));
-    stand.answer(200, "");
-    assert_eq!(stand.reached, [Phase::Started, Phase::Described, Phase::Joined]);
-    stand.send("event: ping\ndata: 17\n\n");
-    assert_eq!(stand.last().body, "pong 17");
-    let number = stand.log.say(9, stand.now);
-    stand.now += Duration::from_millis(30);
-    stand.send(&format!("id: 4\ndata: {{\"text\":\"hello {}\"}}\n\n", mark("k3f9", number)));
-    stand.wait(1_000);
-    let interval = &stand.intervals[0];
+    fixture.answer(204, "");
+    assert_eq!(fixture.posts().len(), 1);
+    fixture.send(": hello\nevent: joi");
+    fixture.send("ned\ndata: {}\n\n");
+    assert_eq!(fixture.posts()[1..], [("/rooms/the%20stage/say", "ready")]);
+    assert!(!fixture.reached.contains(&Phase::Joined));
+    fixture.answer(200, "");
+    assert_eq!(fixture.reached, [Phase::Started, Phase::Described, Phase::Joined]);
+    fixture.send("event: ping\ndata: 17\n\n");
+    assert_eq!(fixture.last().body, "pong 17");
+    let number = fixture.log.say(9, fixture.now);
+    fixture.now += Duration::from_millis(30);
+    fixture.send(&format!("id: 4\ndata: {{\"text\":\"hello {}\"}}\n\n", mark("k3f9", number)));
+    fixture.wait(1_000);
+    let interval = &fixture.intervals[0];
     assert_eq!((interval.counters.messages_due, interval.delays_us.as_slice()), (1, &[30_000][..]));
     assert_eq!(interval.counters.stanzas_received, 5, "three events and two answers");
     assert!(interval.is_joined && interval.counters.bytes_received > 60);
-    stand.wait(9_000);
-    let said = stand.posts().iter().filter(|(_, body)| body.contains("[k3f9.")).count();
-    assert!(said > 3 && said as u64 == stand.totals().messages_sent, "{said}");
+    fixture.wait(9_000);
+    let said = fixture.posts().iter().filter(|(_, body)| body.contains("[k3f9.")).count();
+    assert!(said > 3 && said as u64 == fixture.totals().messages_sent, "{said}");
 }
 
 #[test]
 fn what_is_expected_may_be_in_the_answer_and_a_chat_without_a_join_is_joined_at_once() {
-    let mut stand =
-        Stand::new("\njoin = [{ send = \"in\", expect = '\"ok\"' }]\nsay = \"{text}\"", "");
-    assert_eq!(stand.last().url, "http://10.0.0.1/chat");
-    stand.open();
+    let mut fixture =
+        Fixture::new("\njoin = [{ send = \"in\", expect = '\"ok\"' }]\nsay = \"{text}\"", "");
+    assert_eq!(fixture.last().url, "http://10.0.0.1/chat");
+    fixture.open();
     assert_eq!(
-        (stand.posts(), stand.last().headers[CONTENT_TYPE].to_str().unwrap()),
+        (fixture.posts(), fixture.last().headers[CONTENT_TYPE].to_str().unwrap()),
         (vec![("/chat", "in")], "text/plain;charset=UTF-8")
     );
-    stand.answer(200, "{\"ok\":true}");
-    assert!(stand.reached.contains(&Phase::Joined));
-    let mut at_once = Stand::new("\njoin = []\nsay = \"{text}\"", "");
+    fixture.answer(200, "{\"ok\":true}");
+    assert!(fixture.reached.contains(&Phase::Joined));
+    let mut at_once = Fixture::new("\njoin = []\nsay = \"{text}\"", "");
     at_once.open();
     assert!(at_once.reached.contains(&Phase::Joined));
 }
 
 #[test]
 fn a_stream_that_breaks_is_opened_again_as_an_event_source_does() {
-    let mut stand = Stand::joined(CHAT, "");
-    stand.send("id: 41\n\nretry: 500\nid: 42\ndata: x\n\nid: 43\ndata: lost");
-    stand.end(Ok(()));
-    assert!(stand.anomalies.iter().any(|text| text.contains("the server ended the event stream")));
-    stand.wait(1_000);
-    let get = stand.last();
+    let mut fixture = Fixture::joined(CHAT, "");
+    fixture.send("id: 41\n\nretry: 500\nid: 42\ndata: x\n\nid: 43\ndata: lost");
+    fixture.end(Ok(()));
+    assert!(
+        fixture.anomalies.iter().any(|text| text.contains("the server ended the event stream"))
+    );
+    fixture.wait(1_000);
+    let get = fixture.last();
     assert_eq!((get.at, &get.method), (Duration::from_millis(500), &Method::GET));
     assert_eq!(get.headers["last-event-id"], "42");
     // The server is away: the time is that of the stream before.
-    stand.end(Err(ChannelError::Tcp("refused".into())));
-    stand.wait(600);
-    assert_eq!(stand.asked.iter().filter(|asked| asked.method == Method::GET).count(), 3);
-    stand.join();
-    stand.wait(1_000);
-    assert_eq!((stand.totals().reconnects, stand.totals().resumes), (2, 0));
-    assert!(stand.intervals.last().unwrap().is_joined && stand.ended.is_none());
+    fixture.end(Err(ChannelError::Tcp("refused".into())));
+    fixture.wait(600);
+    assert_eq!(fixture.asked.iter().filter(|asked| asked.method == Method::GET).count(), 3);
+    fixture.join();
+    fixture.wait(1_000);
+    assert_eq!((fixture.totals().reconnects, fixture.totals().resumes), (2, 0));
+    assert!(fixture.intervals.last().unwrap().is_joined && fixture.ended.is_none());
 }
 
 #[test]
 fn what_was_said_meanwhile_is_due_where_the_server_sends_it_after_the_last_event_id_and_else_not() {
     for (keys, due, resumes) in [("replay = true", 2, 1), ("", 1, 0)] {
-        let mut stand = Stand::joined(&format!("{CHAT}{keys}\n"), "");
-        stand.send("retry: 1000\nid: 1\ndata: x\n\n");
-        stand.end(Ok(()));
-        let away = stand.log.say(9, stand.now);
-        stand.wait(1_500);
-        stand.open();
-        stand.send(&format!("id: 2\ndata: {}\n\n", mark("k3f9", away)));
-        stand.send("event: joined\ndata: x\n\n");
-        stand.answer(200, "");
-        stand.answer(200, "");
-        let back = stand.log.say(9, stand.now);
-        stand.send(&format!("id: 3\ndata: {}\n\n", mark("k3f9", back)));
-        stand.wait(12_000);
-        let totals = stand.totals();
+        let mut fixture = Fixture::joined(&format!("{CHAT}{keys}\n"), "");
+        fixture.send("retry: 1000\nid: 1\ndata: x\n\n");
+        fixture.end(Ok(()));
+        let away = fixture.log.say(9, fixture.now);
+        fixture.wait(1_500);
+        fixture.open();
+        fixture.send(&format!("id: 2\ndata: {}\n\n", mark("k3f9", away)));
+        fixture.send("event: joined\ndata: x\n\n");
+        fixture.answer(200, "");
+        fixture.answer(200, "");
+        let back = fixture.log.say(9, fixture.now);
+        fixture.send(&format!("id: 3\ndata: {}\n\n", mark("k3f9", back)));
+        fixture.wait(12_000);
+        let totals = fixture.totals();
         assert_eq!(
             (totals.messages_due, totals.messages_missing, totals.resumes),
             (due, 0, resumes),
@@ -351,32 +353,32 @@ fn an_answer_that_is_no_event_stream_ends_it_as_it_closes_an_event_source() {
         (200, None, FailureReason::Protocol, "`` in place of text/event-stream"),
         (302, None, FailureReason::HttpStatus(302), "302 Found"),
     ] {
-        let mut stand = Stand::new(CHAT, "");
-        let fetch = stand.stream();
-        stand.head(fetch, status, header);
-        let (told, text) = stand.failure();
+        let mut fixture = Fixture::new(CHAT, "");
+        let fetch = fixture.stream();
+        fixture.head(fetch, status, header);
+        let (told, text) = fixture.failure();
         assert!(told == reason && text.contains(detail), "{status}: {text}");
-        assert!(stand.cancelled.contains(&fetch));
+        assert!(fixture.cancelled.contains(&fetch));
     }
 }
 
 #[test]
 fn redirects_are_followed_and_what_is_for_the_server_goes_to_no_other() {
-    let mut stand = Stand::new(CHAT, "");
-    stand.head(stand.stream(), 307, Some((LOCATION, "/elsewhere")));
-    let get = stand.last();
+    let mut fixture = Fixture::new(CHAT, "");
+    fixture.head(fixture.stream(), 307, Some((LOCATION, "/elsewhere")));
+    let get = fixture.last();
     assert_eq!(get.url, "http://10.0.0.1/elsewhere");
     assert!(get.headers.contains_key("authorization") && !get.headers.contains_key("origin"));
-    stand.head(stand.stream(), 302, Some((LOCATION, "http://10.0.0.2/events")));
-    let get = stand.last();
+    fixture.head(fixture.stream(), 302, Some((LOCATION, "http://10.0.0.2/events")));
+    let get = fixture.last();
     assert_eq!(
         (get.url.as_str(), &get.headers["origin"]),
         ("http://10.0.0.2/events", &HeaderValue::from_static("http://10.0.0.1"))
     );
     assert!(!get.headers.contains_key("authorization"));
-    stand.end(Err(ChannelError::NotAllowed("10.0.0.2:80".into())));
-    assert_eq!(stand.failure().0, FailureReason::NotAllowed);
-    let mut round = Stand::new(CHAT, "");
+    fixture.end(Err(ChannelError::NotAllowed("10.0.0.2:80".into())));
+    assert_eq!(fixture.failure().0, FailureReason::NotAllowed);
+    let mut round = Fixture::new(CHAT, "");
     for _ in 0..30 {
         round.head(round.stream(), 301, Some((LOCATION, "/chat")));
     }
@@ -405,120 +407,120 @@ fn who_is_refused_or_put_out_has_failed_and_a_busy_server_is_tried_again() {
         ),
         (200, "closed: for today", FailureReason::Refused, "refused: closed: for today"),
     ] {
-        let mut stand = Stand::new(CHAT, "");
-        stand.open();
-        stand.answer(status, body);
-        let (told, text) = stand.failure();
+        let mut fixture = Fixture::new(CHAT, "");
+        fixture.open();
+        fixture.answer(status, body);
+        let (told, text) = fixture.failure();
         assert!(told == reason && text.contains(detail), "{status}: {text}");
     }
     for status in [429, 500, 502] {
-        let mut stand = Stand::new(CHAT, "");
-        stand.open();
-        stand.answer(status, "");
-        stand.wait(4_000);
-        assert!(stand.ended.is_none() && stand.last().method == Method::GET, "{status}");
+        let mut fixture = Fixture::new(CHAT, "");
+        fixture.open();
+        fixture.answer(status, "");
+        fixture.wait(4_000);
+        assert!(fixture.ended.is_none() && fixture.last().method == Method::GET, "{status}");
         assert!(
-            stand.anomalies[0].contains(&format!(
+            fixture.anomalies[0].contains(&format!(
                 "connects again: the answer to message 1 of the join: HTTP status {status}"
-            )) || stand.anomalies[0].contains(&status.to_string())
+            )) || fixture.anomalies[0].contains(&status.to_string())
         );
     }
-    let mut stand = Stand::joined(CHAT, "");
-    stand.send("event: kick\ndata: eve\n\n");
-    assert!(stand.ended.is_none());
-    stand.send("event: kick\ndata: ada\n\n");
-    assert_eq!(stand.failure().0, FailureReason::Kicked);
+    let mut fixture = Fixture::joined(CHAT, "");
+    fixture.send("event: kick\ndata: eve\n\n");
+    assert!(fixture.ended.is_none());
+    fixture.send("event: kick\ndata: ada\n\n");
+    assert_eq!(fixture.failure().0, FailureReason::Kicked);
 }
 
 #[test]
 fn a_message_that_the_server_does_not_take_is_told_and_the_connection_stays() {
-    let mut stand = Stand::joined(CHAT, "every = \"500ms\"");
-    stand.wait(5_000);
-    let number = stand.posts().len();
+    let mut fixture = Fixture::joined(CHAT, "every = \"500ms\"");
+    fixture.wait(5_000);
+    let number = fixture.posts().len();
     assert!(number > 2);
-    stand.answer(413, "too long");
-    let fetch = stand.asked[stand.asked.len() - 2].fetch;
-    stand.input(Input::Download {
+    fixture.answer(413, "too long");
+    let fetch = fixture.asked[fixture.asked.len() - 2].fetch;
+    fixture.input(Input::Download {
         fetch,
         event: DownloadEvent::Finished(Err(ChannelError::Unanswered)),
     });
     assert!(
-        stand.anomalies[0].contains("the answer to a POST: HTTP status 413"),
+        fixture.anomalies[0].contains("the answer to a POST: HTTP status 413"),
         "{:?}",
-        stand.anomalies
+        fixture.anomalies
     );
-    assert!(stand.anomalies[1].contains("was not answered"), "{:?}", stand.anomalies);
-    stand.wait(1_000);
-    assert!(stand.intervals.last().unwrap().is_joined && stand.totals().reconnects == 0);
+    assert!(fixture.anomalies[1].contains("was not answered"), "{:?}", fixture.anomalies);
+    fixture.wait(1_000);
+    assert!(fixture.intervals.last().unwrap().is_joined && fixture.totals().reconnects == 0);
 }
 
 #[test]
 fn a_nickname_that_is_taken_is_told_by_the_status_and_the_next_one_tried() {
     let template = CHAT.replace("?as={nick}", "") + "nick_taken = \"HTTP 409\"\n";
-    let mut stand = Stand::new(&template, "");
-    stand.open();
-    stand.answer(409, "HTTP 409 is what you get");
-    assert_eq!(stand.posts()[1..], [("/join", r#"{"as":"ada-2"}"#)]);
-    stand.answer(200, "joined: you");
-    stand.answer(200, "");
-    assert!(stand.reached.contains(&Phase::Joined));
+    let mut fixture = Fixture::new(&template, "");
+    fixture.open();
+    fixture.answer(409, "HTTP 409 is what you get");
+    assert_eq!(fixture.posts()[1..], [("/join", r#"{"as":"ada-2"}"#)]);
+    fixture.answer(200, "joined: you");
+    fixture.answer(200, "");
+    assert!(fixture.reached.contains(&Phase::Joined));
 }
 
 #[test]
 fn silence_is_named_and_who_leaves_waits_until_its_goodbye_has_arrived() {
-    let mut stand = Stand::new(CHAT, "");
-    stand.open();
-    stand.answer(200, "");
-    stand.wait(10_500);
+    let mut fixture = Fixture::new(CHAT, "");
+    fixture.open();
+    fixture.answer(200, "");
+    fixture.wait(10_500);
     assert!(
-        stand.anomalies[0].contains("no `joined:` within 10 s after message 1 of the join"),
+        fixture.anomalies[0].contains("no `joined:` within 10 s after message 1 of the join"),
         "{:?}",
-        stand.anomalies
+        fixture.anomalies
     );
-    let mut stand = Stand::joined(CHAT, "");
-    stand.input(Input::Leave { others_follow: true });
-    assert_eq!(stand.posts().last(), Some(&("/leave", "bye")));
-    assert!(stand.ended.is_none() && stand.cancelled == [stand.stream()]);
-    stand.answer(204, "");
-    assert_eq!(stand.ended, Some(Outcome::Completed));
-    let mut stand = Stand::joined(CHAT, "");
-    stand.input(Input::Leave { others_follow: true });
-    stand.wait(60_000);
-    assert_eq!(stand.ended, Some(Outcome::Completed), "the server does not answer");
-    assert!(stand.now - stand.start < Duration::from_secs(20));
+    let mut fixture = Fixture::joined(CHAT, "");
+    fixture.input(Input::Leave { others_follow: true });
+    assert_eq!(fixture.posts().last(), Some(&("/leave", "bye")));
+    assert!(fixture.ended.is_none() && fixture.cancelled == [fixture.stream()]);
+    fixture.answer(204, "");
+    assert_eq!(fixture.ended, Some(Outcome::Completed));
+    let mut fixture = Fixture::joined(CHAT, "");
+    fixture.input(Input::Leave { others_follow: true });
+    fixture.wait(60_000);
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "the server does not answer");
+    assert!(fixture.now - fixture.start < Duration::from_secs(20));
 }
 
 #[test]
 fn what_is_posted_goes_on_when_the_stream_breaks_and_its_answer_is_none_of_the_next_join() {
-    let mut stand = Stand::joined(CHAT, "every = \"500ms\"");
-    while stand.posts().len() < 3 {
-        stand.wait(100);
+    let mut fixture = Fixture::joined(CHAT, "every = \"500ms\"");
+    while fixture.posts().len() < 3 {
+        fixture.wait(100);
     }
-    let said = stand.last().fetch;
-    stand.send("retry: 100\n\n");
-    stand.end(Ok(()));
-    assert!(!stand.cancelled.contains(&said));
-    stand.wait(200);
-    stand.open();
-    let asked = stand.asked.len();
+    let said = fixture.last().fetch;
+    fixture.send("retry: 100\n\n");
+    fixture.end(Ok(()));
+    assert!(!fixture.cancelled.contains(&said));
+    fixture.wait(200);
+    fixture.open();
+    let asked = fixture.asked.len();
     // Refused late; the posts of the new session have the same numbers.
-    stand.head(said, 403, None);
-    stand.input(Input::Download { fetch: said, event: DownloadEvent::Finished(Ok(())) });
-    assert!(stand.ended.is_none() && stand.asked.len() == asked, "{:?}", stand.ended);
-    stand.send("event: joined\ndata: x\n\n");
-    stand.answer(204, "");
-    stand.answer(200, "");
-    stand.wait(1_000);
-    assert!(stand.intervals.last().unwrap().is_joined);
+    fixture.head(said, 403, None);
+    fixture.input(Input::Download { fetch: said, event: DownloadEvent::Finished(Ok(())) });
+    assert!(fixture.ended.is_none() && fixture.asked.len() == asked, "{:?}", fixture.ended);
+    fixture.send("event: joined\ndata: x\n\n");
+    fixture.answer(204, "");
+    fixture.answer(200, "");
+    fixture.wait(1_000);
+    assert!(fixture.intervals.last().unwrap().is_joined);
 }
 
 #[test]
 fn an_event_without_an_end_breaks_the_connection() {
-    let mut stand = Stand::joined(CHAT, "");
+    let mut fixture = Fixture::joined(CHAT, "");
     let piece = "x".repeat(200_000);
     for _ in 0..6 {
-        stand.send(&piece);
+        fixture.send(&piece);
     }
-    assert!(stand.anomalies[0].contains("more than 1048576 bytes"), "{:?}", stand.anomalies);
-    assert!(stand.cancelled.contains(&stand.stream()));
+    assert!(fixture.anomalies[0].contains("more than 1048576 bytes"), "{:?}", fixture.anomalies);
+    assert!(fixture.cancelled.contains(&fixture.stream()));
 }

@@ -27,14 +27,14 @@ say = '{"say":"{text}"}'
 binary = true"#;
 
 /// A connection whose server the test is.
-struct Stand {
+struct Fixture {
     chat: Template,
     now: Instant,
     sent: Vec<String>,
     events: Vec<Event>,
 }
 
-impl Stand {
+impl Fixture {
     fn new(template: &str) -> Self {
         let file = format!(
             "[target]\nurl = \"chat+ws://h/irc\"\n[crowd]\nsize = 1\n[crowd.chat.template]{template}\n[run]\nduration = \"20s\"\n"
@@ -51,9 +51,9 @@ impl Stand {
         };
         let (mut chat, now) = (Template::new(config), Instant::now());
         let events = chat.opened(now);
-        let mut stand = Self { chat, now, sent: Vec::new(), events };
-        stand.drain();
-        stand
+        let mut fixture = Self { chat, now, sent: Vec::new(), events };
+        fixture.drain();
+        fixture
     }
 
     fn drain(&mut self) {
@@ -85,11 +85,11 @@ impl Stand {
     }
 
     fn joined() -> Self {
-        let mut stand = Self::new(IRC);
-        stand.receive(":h 001 ada :Welcome");
-        stand.receive(":h 366 ada #stage :End of /NAMES list.");
-        assert!(stand.chat.is_joined());
-        stand
+        let mut fixture = Self::new(IRC);
+        fixture.receive(":h 001 ada :Welcome");
+        fixture.receive(":h 366 ada #stage :End of /NAMES list.");
+        assert!(fixture.chat.is_joined());
+        fixture
     }
 
     fn wait(&mut self, seconds: u64) -> Result<(), Failure> {
@@ -102,46 +102,46 @@ impl Stand {
 
 #[test]
 fn a_join_goes_on_with_each_answer_and_several_lines_may_come_at_once() {
-    let mut stand = Stand::new(IRC);
-    assert_eq!(stand.sent, ["NICK ada\r\nUSER ada 0 * :7"]);
-    stand.receive("PING :abc");
-    assert_eq!(stand.last(), "PONG :abc");
-    stand.receive(":h 366 ada #stage :not asked yet");
-    assert!(!stand.chat.is_joined());
-    stand.receive(":h NOTICE * :look\r\n:h 001 ada :Welcome\r\n:h 002 ada :host\r\n");
-    assert_eq!(stand.sent[2..], ["MODE ada +B", "JOIN #stage"]);
-    stand.receive(":h 366 ada #stagecoach :another room");
-    assert!(!stand.chat.is_joined() && stand.events.is_empty());
-    stand.receive(":h 353 ada = #stage :ada\r\n:h 366 ada #stage :End");
-    assert_eq!((stand.chat.is_joined(), &stand.events[..]), (true, &[Event::Joined][..]));
-    stand.chat.say("hello [k3f9.1]");
-    stand.chat.leave();
-    stand.drain();
-    assert_eq!(stand.sent[4..], ["PRIVMSG #stage :hello [k3f9.1]", "QUIT"]);
-    let traffic = stand.chat.take_traffic();
-    assert_eq!((traffic.stanzas_sent, traffic.stanzas_received), (stand.sent.len() as u64, 5));
+    let mut fixture = Fixture::new(IRC);
+    assert_eq!(fixture.sent, ["NICK ada\r\nUSER ada 0 * :7"]);
+    fixture.receive("PING :abc");
+    assert_eq!(fixture.last(), "PONG :abc");
+    fixture.receive(":h 366 ada #stage :not asked yet");
+    assert!(!fixture.chat.is_joined());
+    fixture.receive(":h NOTICE * :look\r\n:h 001 ada :Welcome\r\n:h 002 ada :host\r\n");
+    assert_eq!(fixture.sent[2..], ["MODE ada +B", "JOIN #stage"]);
+    fixture.receive(":h 366 ada #stagecoach :another room");
+    assert!(!fixture.chat.is_joined() && fixture.events.is_empty());
+    fixture.receive(":h 353 ada = #stage :ada\r\n:h 366 ada #stage :End");
+    assert_eq!((fixture.chat.is_joined(), &fixture.events[..]), (true, &[Event::Joined][..]));
+    fixture.chat.say("hello [k3f9.1]");
+    fixture.chat.leave();
+    fixture.drain();
+    assert_eq!(fixture.sent[4..], ["PRIVMSG #stage :hello [k3f9.1]", "QUIT"]);
+    let traffic = fixture.chat.take_traffic();
+    assert_eq!((traffic.stanzas_sent, traffic.stanzas_received), (fixture.sent.len() as u64, 5));
 }
 
 #[test]
 fn json_is_written_as_it_is_and_a_chat_without_answers_is_joined_at_once() {
-    let mut stand = Stand::new(JSON);
-    assert_eq!(stand.sent, [r#"binary {"join":"throng","as":"ada","token":"hush"}"#]);
+    let mut fixture = Fixture::new(JSON);
+    assert_eq!(fixture.sent, [r#"binary {"join":"throng","as":"ada","token":"hush"}"#]);
     let joined = Incoming::Frame(Message::Binary(br#"{"type":"joined"}"#.to_vec()));
-    let events = stand.chat.receive(stand.now, joined).unwrap();
+    let events = fixture.chat.receive(fixture.now, joined).unwrap();
     assert_eq!(events, [Event::Joined, Event::Heard(r#"{"type":"joined"}"#.to_owned())]);
-    let at_once = Stand::new("\njoin = [\"HELLO\"]\nsay = \"{text}\"");
+    let at_once = Fixture::new("\njoin = [\"HELLO\"]\nsay = \"{text}\"");
     assert_eq!((at_once.events, at_once.sent), (vec![Event::Joined], vec!["HELLO".to_owned()]));
 }
 
 #[test]
 fn a_nickname_that_is_taken_is_replaced_until_five_were_tried() {
-    let mut stand = Stand::new(IRC);
+    let mut fixture = Fixture::new(IRC);
     for tried in 2..=5 {
-        stand.receive(":h 433 * ada :Nickname is already in use.");
-        assert_eq!(stand.last(), format!("NICK ada-{tried}\r\nUSER ada-{tried} 0 * :7"));
+        fixture.receive(":h 433 * ada :Nickname is already in use.");
+        assert_eq!(fixture.last(), format!("NICK ada-{tried}\r\nUSER ada-{tried} 0 * :7"));
     }
-    assert_eq!(stand.chat.nick(), "ada-5");
-    let failure = stand.try_receive(":h 433 * ada-5 :Nickname is already in use.").unwrap_err();
+    assert_eq!(fixture.chat.nick(), "ada-5");
+    let failure = fixture.try_receive(":h 433 * ada-5 :Nickname is already in use.").unwrap_err();
     assert!(failure.detail.contains("all nicknames that were tried are taken"), "{failure}");
 }
 
@@ -154,15 +154,15 @@ fn who_is_refused_or_put_out_has_failed_and_it_is_said_in_the_servers_words() {
         ),
         ("ERROR :Closing link", "refused: ERROR :Closing link"),
     ] {
-        let mut stand = Stand::new(IRC);
-        let failure = stand.try_receive(line).unwrap_err();
+        let mut fixture = Fixture::new(IRC);
+        let failure = fixture.try_receive(line).unwrap_err();
         assert_eq!((&failure.reason, failure.detail.as_str()), (&FailureReason::Refused, detail));
-        assert!(stand.chat.is_final(&failure));
+        assert!(fixture.chat.is_final(&failure));
     }
-    let mut stand = Stand::joined();
-    stand.receive(":x PRIVMSG #stage :what does ERROR 474 mean?");
-    stand.receive(":op KICK #stage eve :another one");
-    let failure = stand.try_receive(":op KICK #stage ada :flood").unwrap_err();
+    let mut fixture = Fixture::joined();
+    fixture.receive(":x PRIVMSG #stage :what does ERROR 474 mean?");
+    fixture.receive(":op KICK #stage eve :another one");
+    let failure = fixture.try_receive(":op KICK #stage ada :flood").unwrap_err();
     assert_eq!(failure.reason, FailureReason::Kicked);
     assert!(
         failure.detail.contains("removed from the room: :op KICK #stage ada :flood"),
@@ -172,47 +172,47 @@ fn who_is_refused_or_put_out_has_failed_and_it_is_said_in_the_servers_words() {
 
 #[test]
 fn silence_is_named_by_what_was_awaited_and_a_flood_does_not_prolong_it() {
-    let mut stand = Stand::new(IRC);
-    stand.receive(":h 001 ada :Welcome");
+    let mut fixture = Fixture::new(IRC);
+    fixture.receive(":h 001 ada :Welcome");
     for _ in 0..10_000 {
-        stand.receive(":h 372 ada :- motd");
+        fixture.receive(":h 372 ada :- motd");
     }
-    stand.wait(9).unwrap();
-    let failure = stand.wait(1).unwrap_err();
+    fixture.wait(9).unwrap();
+    let failure = fixture.wait(1).unwrap_err();
     assert_eq!(failure.reason, FailureReason::SignallingTimeout);
     assert!(
         failure.detail.contains("no ` 366 *#stage ` within 10 s after message 3 of the join")
             || failure.detail.contains("no `366 *#stage`"),
         "{failure}"
     );
-    assert!(!stand.chat.is_final(&failure), "it connects again");
-    assert!(stand.sent.len() < 5, "a flood is not answered");
+    assert!(!fixture.chat.is_final(&failure), "it connects again");
+    assert!(fixture.sent.len() < 5, "a flood is not answered");
 }
 
 #[test]
 fn signs_of_life_are_sent_and_an_answer_that_does_not_come_breaks_the_connection() {
-    let mut stand = Stand::joined();
-    let (at, _) = stand.chat.next_timeout().unwrap();
-    assert_eq!(at - stand.now, Duration::from_secs(25));
-    stand.wait(25).unwrap();
-    assert_eq!(stand.last(), "PING throng");
-    stand.receive(":h PONG h :throng");
-    stand.wait(25).unwrap();
-    stand.receive(":x PRIVMSG #stage :not an answer");
-    let failure = stand.wait(10).unwrap_err();
+    let mut fixture = Fixture::joined();
+    let (at, _) = fixture.chat.next_timeout().unwrap();
+    assert_eq!(at - fixture.now, Duration::from_secs(25));
+    fixture.wait(25).unwrap();
+    assert_eq!(fixture.last(), "PING throng");
+    fixture.receive(":h PONG h :throng");
+    fixture.wait(25).unwrap();
+    fixture.receive(":x PRIVMSG #stage :not an answer");
+    let failure = fixture.wait(10).unwrap_err();
     assert!(failure.detail.contains("no answer to a keep-alive message within 10 s"), "{failure}");
 }
 
 #[test]
 fn binary_messages_are_an_error_where_the_template_says_text_and_where_they_are_none() {
-    let mut stand = Stand::joined();
+    let mut fixture = Fixture::joined();
     let failure =
-        stand.chat.receive(stand.now, Incoming::Frame(Message::Binary(vec![1]))).unwrap_err();
+        fixture.chat.receive(fixture.now, Incoming::Frame(Message::Binary(vec![1]))).unwrap_err();
     assert!(
         failure.reason == FailureReason::Protocol && failure.detail.contains("binary = true"),
         "{failure}"
     );
-    let mut json = Stand::new(JSON);
+    let mut json = Fixture::new(JSON);
     let failure = json
         .chat
         .receive(json.now, Incoming::Frame(Message::Binary(vec![0xff, 0xfe])))

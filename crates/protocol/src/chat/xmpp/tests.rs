@@ -29,14 +29,14 @@ fn config(vcards: VcardPolicy) -> XmppConfig {
 }
 
 /// A stream with a server that answers from templates.
-struct Stand {
+struct Fixture {
     session: Stream,
     now: Instant,
     sent: Vec<String>,
     events: Vec<Event>,
 }
 
-impl Stand {
+impl Fixture {
     fn new(config: XmppConfig) -> Self {
         Self::after(config, None)
     }
@@ -45,9 +45,9 @@ impl Stand {
         let now = Instant::now();
         let mut session = Stream::new(config, before, &mut fastrand::Rng::with_seed(1));
         session.opened(now);
-        let mut stand = Self { session, now, sent: Vec::new(), events: Vec::new() };
-        stand.drain();
-        stand
+        let mut fixture = Self { session, now, sent: Vec::new(), events: Vec::new() };
+        fixture.drain();
+        fixture
     }
 
     fn drain(&mut self) {
@@ -150,14 +150,14 @@ fn it_joins_as_conversejs_does_and_fetches_the_pictures_of_whom_it_shows() {
     for (policy, expect) in
         [(VcardPolicy::All, 4), (VcardPolicy::Authors, 1), (VcardPolicy::None, 0)]
     {
-        let mut stand = Stand::new(config(policy));
-        stand.joined();
-        let history = stand.id_of("urn:xmpp:mam:2");
-        stand.receive(&format!(
+        let mut fixture = Fixture::new(config(policy));
+        fixture.joined();
+        let history = fixture.id_of("urn:xmpp:mam:2");
+        fixture.receive(&format!(
             "<message from='{ROOM}' xmlns='jabber:client'><result xmlns='urn:xmpp:mam:2' queryid='q'><forwarded xmlns='urn:xmpp:forward:0'><delay xmlns='urn:xmpp:delay' stamp='2026-11-20T09:44:56Z'/><message xmlns='jabber:client' from='{ROOM}/Gone' type='groupchat'><body>t=1 hello</body></message></forwarded></result></message>"
         ));
-        stand.receive(&format!("<iq type='result' id='{history}' xmlns='jabber:client'><fin xmlns='urn:xmpp:mam:2' complete='true'/></iq>"));
-        let asked: Vec<_> = stand
+        fixture.receive(&format!("<iq type='result' id='{history}' xmlns='jabber:client'><fin xmlns='urn:xmpp:mam:2' complete='true'/></iq>"));
+        let asked: Vec<_> = fixture
             .sent
             .iter()
             .filter(|frame| frame.contains("vcard-temp") && frame.contains(&format!("{ROOM}/")))
@@ -168,65 +168,69 @@ fn it_joins_as_conversejs_does_and_fetches_the_pictures_of_whom_it_shows() {
         }
         let said =
             Event::Said { nick: "Gone".to_owned(), body: "t=1 hello".to_owned(), is_old: true };
-        assert_eq!(std::mem::take(&mut stand.events), [said]);
-        stand.receive(&format!(
+        assert_eq!(std::mem::take(&mut fixture.events), [said]);
+        fixture.receive(&format!(
             "<message from='{ROOM}/Gone' type='groupchat' xmlns='jabber:client'><body>x</body><delay xmlns='urn:xmpp:delay'/></message>"
         ));
-        assert!(stand.session.authors.is_empty(), "the archive has been read");
+        assert!(fixture.session.authors.is_empty(), "the archive has been read");
     }
 }
 
 #[test]
 fn messages_are_read_and_answered_requests_are_not_forgotten() {
-    let mut stand = Stand::new(config(VcardPolicy::None));
-    stand.joined();
-    stand.session.say("5 < 6 & \"7\"");
-    stand.drain();
-    assert!(stand.last().contains("<body>5 &lt; 6 &amp; &quot;7&quot;</body>"), "{}", stand.last());
-    stand.receive(&format!("<message type='groupchat' from='{ROOM}/Ada' xmlns='jabber:client'><body>5 &lt; 6 &#38; more</body></message>"));
-    stand.receive(&format!("<message type='groupchat' from='{ROOM}/Ada' xmlns='jabber:client'><composing xmlns='http://jabber.org/protocol/chatstates'/></message>"));
-    stand.receive(&format!(
+    let mut fixture = Fixture::new(config(VcardPolicy::None));
+    fixture.joined();
+    fixture.session.say("5 < 6 & \"7\"");
+    fixture.drain();
+    assert!(
+        fixture.last().contains("<body>5 &lt; 6 &amp; &quot;7&quot;</body>"),
+        "{}",
+        fixture.last()
+    );
+    fixture.receive(&format!("<message type='groupchat' from='{ROOM}/Ada' xmlns='jabber:client'><body>5 &lt; 6 &#38; more</body></message>"));
+    fixture.receive(&format!("<message type='groupchat' from='{ROOM}/Ada' xmlns='jabber:client'><composing xmlns='http://jabber.org/protocol/chatstates'/></message>"));
+    fixture.receive(&format!(
         "<message type='groupchat' from='{ROOM}' xmlns='jabber:client'><subject/></message>"
     ));
     let said =
         Event::Said { nick: "Ada".to_owned(), body: "5 < 6 & more".to_owned(), is_old: false };
-    assert_eq!(stand.events, [said]);
-    stand.receive("<iq type='get' id='srv1' from='anon.pt.localhost' xmlns='jabber:client'><ping xmlns='urn:xmpp:ping'/></iq>");
+    assert_eq!(fixture.events, [said]);
+    fixture.receive("<iq type='get' id='srv1' from='anon.pt.localhost' xmlns='jabber:client'><ping xmlns='urn:xmpp:ping'/></iq>");
     assert!(
-        stand.last().contains(r#"id="srv1" to="anon.pt.localhost" type="result""#),
+        fixture.last().contains(r#"id="srv1" to="anon.pt.localhost" type="result""#),
         "{}",
-        stand.last()
+        fixture.last()
     );
-    let traffic = stand.session.take_traffic();
-    assert_eq!((traffic.presences_received, traffic.stanzas_sent), (4, stand.sent.len() as u64));
+    let traffic = fixture.session.take_traffic();
+    assert_eq!((traffic.presences_received, traffic.stanzas_sent), (4, fixture.sent.len() as u64));
 }
 
 #[test]
 fn a_silent_server_is_asked_for_a_sign_of_life_and_given_up() {
-    let mut stand = Stand::new(config(VcardPolicy::None));
-    stand.joined();
-    let (at, _) = stand.session.next_timeout().unwrap();
-    assert_eq!(at - stand.now, Duration::from_secs(25));
-    stand.session.handle_timeout(at).unwrap();
-    stand.drain();
-    let ping = stand.id_of("urn:xmpp:ping");
-    let (late, _) = stand.session.next_timeout().unwrap();
+    let mut fixture = Fixture::new(config(VcardPolicy::None));
+    fixture.joined();
+    let (at, _) = fixture.session.next_timeout().unwrap();
+    assert_eq!(at - fixture.now, Duration::from_secs(25));
+    fixture.session.handle_timeout(at).unwrap();
+    fixture.drain();
+    let ping = fixture.id_of("urn:xmpp:ping");
+    let (late, _) = fixture.session.next_timeout().unwrap();
     assert_eq!(late - at, Duration::from_secs(10));
     assert!(
-        stand
+        fixture
             .session
             .handle_timeout(late)
             .unwrap_err()
             .detail
             .contains("no answer to a ping within 10 s")
     );
-    stand.now = at;
-    stand.receive(&format!("<iq type='result' id='{ping}' xmlns='jabber:client'/>"));
+    fixture.now = at;
+    fixture.receive(&format!("<iq type='result' id='{ping}' xmlns='jabber:client'/>"));
     assert_eq!(
-        stand.session.next_timeout().map(|(next, _)| next - at),
+        fixture.session.next_timeout().map(|(next, _)| next - at),
         Some(Duration::from_secs(25))
     );
-    let mut mute = Stand::new(config(VcardPolicy::None));
+    let mut mute = Fixture::new(config(VcardPolicy::None));
     let (late, _) = mute.session.next_timeout().unwrap();
     assert!(
         mute.session.handle_timeout(late).unwrap_err().detail.starts_with("no stream features")
@@ -246,9 +250,9 @@ fn what_keeps_it_out_is_named() {
         ),
         ("", FailureReason::Refused, "unknown"),
     ] {
-        let mut stand = Stand::new(config(VcardPolicy::None));
-        stand.asks_to_join();
-        let failure = stand
+        let mut fixture = Fixture::new(config(VcardPolicy::None));
+        fixture.asks_to_join();
+        let failure = fixture
             .presence("Anonymous 1", &format!("type='error'><error type='cancel'>{error}</error>"))
             .unwrap_err();
         assert!(failure.reason == reason && failure.detail.contains(detail), "{failure}");
@@ -259,81 +263,81 @@ fn what_keeps_it_out_is_named() {
         ("<status code='332'/>", FailureReason::RoomEnded),
         ("<destroy/>", FailureReason::RoomEnded),
     ] {
-        let mut stand = Stand::new(config(VcardPolicy::None));
-        stand.joined();
+        let mut fixture = Fixture::new(config(VcardPolicy::None));
+        fixture.joined();
         let x =
             format!("type='unavailable'><x xmlns='http://jabber.org/protocol/muc#user'>{more}</x>");
-        assert_eq!(stand.presence("Anonymous 1", &x).unwrap_err().reason, reason, "{more}");
+        assert_eq!(fixture.presence("Anonymous 1", &x).unwrap_err().reason, reason, "{more}");
     }
 }
 
 #[test]
 fn a_nickname_that_is_taken_is_replaced_and_others_come_and_go() {
-    let mut stand = Stand::new(config(VcardPolicy::None));
-    stand.asks_to_join();
-    stand
+    let mut fixture = Fixture::new(config(VcardPolicy::None));
+    fixture.asks_to_join();
+    fixture
         .presence("Anonymous 1", "type='error'><error type='cancel'><conflict xmlns='s'/></error>")
         .unwrap();
-    assert!(stand.last().contains("/Anonymous 1-2\""), "{}", stand.last());
-    stand
+    assert!(fixture.last().contains("/Anonymous 1-2\""), "{}", fixture.last());
+    fixture
         .presence(
             "Anonymous 1-2",
             "><x xmlns='http://jabber.org/protocol/muc#user'><status code='110'/></x>",
         )
         .unwrap();
-    assert_eq!(stand.events, [Event::Joined]);
-    stand.presence("Ada", "><x/>").unwrap();
-    stand.presence("Ada", "type='unavailable'><x/>").unwrap();
-    assert_eq!(stand.session.occupants(), 0);
-    stand.session.leave();
-    stand.drain();
-    assert!(stand.last().starts_with("<close") && stand.session.next_timeout().is_none());
+    assert_eq!(fixture.events, [Event::Joined]);
+    fixture.presence("Ada", "><x/>").unwrap();
+    fixture.presence("Ada", "type='unavailable'><x/>").unwrap();
+    assert_eq!(fixture.session.occupants(), 0);
+    fixture.session.leave();
+    fixture.drain();
+    assert!(fixture.last().starts_with("<close") && fixture.session.next_timeout().is_none());
 }
 
 #[test]
 fn another_nickname_is_asked_for_until_one_is_free() {
-    let mut stand = Stand::new(config(VcardPolicy::None));
-    stand.joined();
-    stand.session.change_nick("Grace");
-    stand.drain();
-    assert!(stand.last().contains(&format!("to=\"{ROOM}/Grace\"")), "{}", stand.last());
+    let mut fixture = Fixture::new(config(VcardPolicy::None));
+    fixture.joined();
+    fixture.session.change_nick("Grace");
+    fixture.drain();
+    assert!(fixture.last().contains(&format!("to=\"{ROOM}/Grace\"")), "{}", fixture.last());
     let conflict = "type='error'><error type='cancel'><conflict xmlns='s'/></error>";
-    stand.presence("Grace", conflict).unwrap();
-    assert!(stand.last().contains("/Grace-2\""), "{}", stand.last());
+    fixture.presence("Grace", conflict).unwrap();
+    assert!(fixture.last().contains("/Grace-2\""), "{}", fixture.last());
     assert_eq!(
-        (stand.session.nick(), stand.events.len()),
+        (fixture.session.nick(), fixture.events.len()),
         ("Anonymous 1", 0),
         "it has the old one until then"
     );
     let x = |more: &str| format!("<x xmlns='http://jabber.org/protocol/muc#user'>{more}</x>");
     let gone = x("<item nick='Grace-2'/><status code='303'/><status code='110'/>");
-    stand.presence("Anonymous 1", &format!("type='unavailable'>{gone}")).unwrap();
-    stand.presence("Grace-2", &format!(">{}", x("<status code='110'/>"))).unwrap();
+    fixture.presence("Anonymous 1", &format!("type='unavailable'>{gone}")).unwrap();
+    fixture.presence("Grace-2", &format!(">{}", x("<status code='110'/>"))).unwrap();
     assert_eq!(
-        (std::mem::take(&mut stand.events), stand.session.nick()),
+        (std::mem::take(&mut fixture.events), fixture.session.nick()),
         (vec![Event::Renamed], "Grace-2")
     );
     assert_eq!(
-        (stand.session.occupants(), stand.session.is_joined()),
+        (fixture.session.occupants(), fixture.session.is_joined()),
         (3, true),
         "it is not one of the others"
     );
     // Others do the same: one goes, one comes.
-    stand
+    fixture
         .presence(
             "Ada",
             &format!("type='unavailable'>{}", x("<item nick='Ada L'/><status code='303'/>")),
         )
         .unwrap();
-    stand.presence("Ada L", "><x/>").unwrap();
-    assert_eq!(stand.session.occupants(), 3);
+    fixture.presence("Ada L", "><x/>").unwrap();
+    assert_eq!(fixture.session.occupants(), 3);
     // A room that does not allow it.
-    stand.session.change_nick("Eve");
-    stand
+    fixture.session.change_nick("Eve");
+    fixture
         .presence("Eve", "type='error'><error type='cancel'><not-acceptable xmlns='s'/></error>")
         .unwrap();
     let said = Event::Anomaly("the nickname was not changed: not-acceptable".to_owned());
-    assert_eq!((stand.events, stand.session.nick()), (vec![said], "Grace-2"));
+    assert_eq!((fixture.events, fixture.session.nick()), (vec![said], "Grace-2"));
 }
 
 #[test]
@@ -345,35 +349,35 @@ fn a_server_that_does_not_know_the_password_is_told_from_one_that_breaks_the_pro
         ("<success>!</success>", FailureReason::Protocol),
         ("<challenge>cz1RUT09</challenge>", FailureReason::Protocol),
     ] {
-        assert_eq!(Stand::after_scram(answer).unwrap_err().reason, expect, "{answer}");
+        assert_eq!(Fixture::after_scram(answer).unwrap_err().reason, expect, "{answer}");
     }
 }
 
 const MANAGED: &str = "<stream:features><bind xmlns='urn:ietf:params:xml:ns:xmpp-bind'/><sm xmlns='urn:xmpp:sm:3'/></stream:features>";
 
-impl Stand {
+impl Fixture {
     /// An account on a server that has stream management, up to where that is enabled.
     fn of_an_account(before: Option<Resumption>) -> Self {
         let password = throng_scenario::Secret::new("secret".to_owned());
         let credentials = Some(Credentials { username: "ada".to_owned(), password });
-        let mut stand =
+        let mut fixture =
             Self::after(XmppConfig { credentials, ..config(VcardPolicy::None) }, before);
-        stand.receive(
+        fixture.receive(
             "<stream:features><mechanisms><mechanism>PLAIN</mechanism></mechanisms></stream:features>",
         );
-        stand.receive("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>");
-        stand.receive(MANAGED);
-        stand
+        fixture.receive("<success xmlns='urn:ietf:params:xml:ns:xmpp-sasl'/>");
+        fixture.receive(MANAGED);
+        fixture
     }
 
     /// What follows when a server that offers SCRAM to an account answers with `answer`.
     fn after_scram(answer: &str) -> Result<(), Failure> {
         let password = throng_scenario::Secret::new("secret".to_owned());
         let credentials = Some(Credentials { username: "ada".to_owned(), password });
-        let mut stand = Self::new(XmppConfig { credentials, ..config(VcardPolicy::None) });
+        let mut fixture = Self::new(XmppConfig { credentials, ..config(VcardPolicy::None) });
         let mechanisms = "<mechanisms><mechanism>SCRAM-SHA-1</mechanism></mechanisms>";
-        stand.receive(&format!("<stream:features>{mechanisms}</stream:features>"));
-        stand.try_receive(answer)
+        fixture.receive(&format!("<stream:features>{mechanisms}</stream:features>"));
+        fixture.try_receive(answer)
     }
 
     fn managed(&mut self) {
@@ -390,35 +394,35 @@ impl Stand {
 
 #[test]
 fn what_was_received_is_acknowledged_and_each_fifth_stanza_asks_for_the_same() {
-    let mut stand = Stand::of_an_account(None);
-    stand.managed();
-    let after: Vec<&str> = stand.sent.iter().rev().take(2).map(String::as_str).collect();
+    let mut fixture = Fixture::of_an_account(None);
+    fixture.managed();
+    let after: Vec<&str> = fixture.sent.iter().rev().take(2).map(String::as_str).collect();
     assert_eq!(after[0], r#"<r xmlns="urn:xmpp:sm:3"/>"#, "the fifth was {}", after[1]);
-    stand.receive("<r xmlns='urn:xmpp:sm:3'/>");
-    assert_eq!(stand.last(), r#"<a h="0" xmlns="urn:xmpp:sm:3"/>"#);
-    stand.receive("<message xmlns='jabber:client'/>");
-    stand.receive("<presence xmlns='jabber:client'/>");
-    stand.receive("<r xmlns='urn:xmpp:sm:3'/>");
-    assert_eq!(stand.last(), r#"<a h="2" xmlns="urn:xmpp:sm:3"/>"#);
-    stand.receive("<a xmlns='urn:xmpp:sm:3' h='4'/>");
-    assert!(stand.events.is_empty());
-    stand.receive("<a xmlns='urn:xmpp:sm:3' h='400'/>");
+    fixture.receive("<r xmlns='urn:xmpp:sm:3'/>");
+    assert_eq!(fixture.last(), r#"<a h="0" xmlns="urn:xmpp:sm:3"/>"#);
+    fixture.receive("<message xmlns='jabber:client'/>");
+    fixture.receive("<presence xmlns='jabber:client'/>");
+    fixture.receive("<r xmlns='urn:xmpp:sm:3'/>");
+    assert_eq!(fixture.last(), r#"<a h="2" xmlns="urn:xmpp:sm:3"/>"#);
+    fixture.receive("<a xmlns='urn:xmpp:sm:3' h='4'/>");
+    assert!(fixture.events.is_empty());
+    fixture.receive("<a xmlns='urn:xmpp:sm:3' h='400'/>");
     assert!(
-        matches!(&stand.events[..], [Event::Anomaly(what)] if what.contains("of 396 stanzas, of which 1 were sent")),
+        matches!(&fixture.events[..], [Event::Anomaly(what)] if what.contains("of 396 stanzas, of which 1 were sent")),
         "{:?}",
-        stand.events
+        fixture.events
     );
 }
 
 #[test]
 fn a_stream_goes_on_over_another_connection_and_what_was_lost_is_sent_again() {
-    let mut stand = Stand::of_an_account(None);
-    stand.managed();
-    stand.receive("<message xmlns='jabber:client'/>");
-    stand.receive("<a xmlns='urn:xmpp:sm:3' h='4'/>");
-    let lost = stand.sent.iter().rfind(|frame| frame.starts_with("<iq")).unwrap().clone();
-    let before = stand.session.resumption();
-    let mut again = Stand::of_an_account(before);
+    let mut fixture = Fixture::of_an_account(None);
+    fixture.managed();
+    fixture.receive("<message xmlns='jabber:client'/>");
+    fixture.receive("<a xmlns='urn:xmpp:sm:3' h='4'/>");
+    let lost = fixture.sent.iter().rfind(|frame| frame.starts_with("<iq")).unwrap().clone();
+    let before = fixture.session.resumption();
+    let mut again = Fixture::of_an_account(before);
     assert_eq!(again.last(), r#"<resume h="1" previd="s7&amp;" xmlns="urn:xmpp:sm:3"/>"#);
     again.receive("<resumed xmlns='urn:xmpp:sm:3' h='4' previd='s7&amp;'/>");
     assert_eq!(std::mem::take(&mut again.events), [Event::Resumed]);
@@ -447,16 +451,16 @@ fn a_stream_goes_on_over_another_connection_and_what_was_lost_is_sent_again() {
 
 #[test]
 fn a_stream_that_the_server_has_forgotten_is_made_anew() {
-    let mut stand = Stand::of_an_account(None);
-    stand.managed();
-    let mut again = Stand::of_an_account(stand.session.resumption());
+    let mut fixture = Fixture::of_an_account(None);
+    fixture.managed();
+    let mut again = Fixture::of_an_account(fixture.session.resumption());
     again.receive("<failed xmlns='urn:xmpp:sm:3'><item-not-found xmlns='s'/></failed>");
     again.managed();
     again.said_late("hello");
     assert!(matches!(&again.events[..], [Event::Said { is_old: true, .. }]), "{:?}", again.events);
     // A connection that breaks before it has asked leaves the stream to the next one.
     let before = again.session.resumption();
-    let mut early = Stand::after(config(VcardPolicy::None), before.clone());
+    let mut early = Fixture::after(config(VcardPolicy::None), before.clone());
     assert_eq!(
         early.session.resumption(),
         None,
@@ -465,7 +469,8 @@ fn a_stream_that_the_server_has_forgotten_is_made_anew() {
     early.receive("<resumed xmlns='urn:xmpp:sm:3' h='0' previd='s7'/>");
     assert!(early.events.is_empty(), "it was not asked for");
     // Whoever does not want it does not ask for it.
-    let mut without = Stand::new(XmppConfig { has_management: false, ..config(VcardPolicy::None) });
+    let mut without =
+        Fixture::new(XmppConfig { has_management: false, ..config(VcardPolicy::None) });
     without.receive(
         "<stream:features><mechanisms><mechanism>ANONYMOUS</mechanism></mechanisms></stream:features>",
     );
@@ -488,9 +493,9 @@ fn a_server_may_write_text_as_cdata() {
 
 #[test]
 fn a_server_may_refer_to_another_one() {
-    let mut stand = Stand::new(config(VcardPolicy::None));
-    stand.receive("<close xmlns='f' see-other-uri='wss://other/ws?a=1&amp;b'/>");
-    assert_eq!(stand.events, [Event::Moved("wss://other/ws?a=1&b".to_owned())]);
+    let mut fixture = Fixture::new(config(VcardPolicy::None));
+    fixture.receive("<close xmlns='f' see-other-uri='wss://other/ws?a=1&amp;b'/>");
+    assert_eq!(fixture.events, [Event::Moved("wss://other/ws?a=1&b".to_owned())]);
 }
 
 #[test]
@@ -509,13 +514,13 @@ fn errors_of_the_stream_are_failures() {
         ("<a", "ends in the middle"),
         ("", "ends in the middle"),
     ] {
-        let failure = Stand::new(config(VcardPolicy::None)).try_receive(frame).unwrap_err();
+        let failure = Fixture::new(config(VcardPolicy::None)).try_receive(frame).unwrap_err();
         assert!(failure.detail.contains(expect), "{frame}: {failure}");
     }
     let deep = "<a>".repeat(40);
-    let failure = Stand::new(config(VcardPolicy::None)).try_receive(&deep).unwrap_err();
+    let failure = Fixture::new(config(VcardPolicy::None)).try_receive(&deep).unwrap_err();
     assert!(failure.detail.contains("more than 32"), "{failure}");
-    let mut refused = Stand::new(config(VcardPolicy::None));
+    let mut refused = Fixture::new(config(VcardPolicy::None));
     let features =
         "<stream:features><mechanisms><mechanism>PLAIN</mechanism></mechanisms></stream:features>";
     let failure = refused.try_receive(features).unwrap_err();
@@ -543,9 +548,9 @@ proptest! {
 
     #[test]
     fn a_session_survives_any_frames(frames in proptest::collection::vec("<(iq|message|presence|stream:features|success|challenge|open)( (id|from|type)='[a-z@/0-9_]{0,9}'){0,3}>(<(x|body|bind|jid|status)/>){0,3}</(iq|message|presence|open)>", 0..12)) {
-        let mut stand = Stand::new(config(VcardPolicy::All));
+        let mut fixture = Fixture::new(config(VcardPolicy::All));
         for frame in frames {
-            let _ = stand.try_receive(&frame);
+            let _ = fixture.try_receive(&frame);
         }
     }
 }

@@ -31,23 +31,26 @@ fn browser() -> PlayerConfig {
 fn later_requests_go_to_the_alternative_until_it_cannot_be_reached() {
     const URL: &str = "https://10.0.0.1:8400/a.m3u8";
     let (usual, other) = (HttpVersion::Negotiated, HttpVersion::Alternative(8443));
-    let mut stand = Stand::at(URL, browser(), 1_000_000, Box::new(|path, _| Some(answer(path))));
-    stand.seconds(3);
-    assert_eq!(stand.versions, [usual, other, other]);
+    let mut fixture =
+        Fixture::at(URL, browser(), 1_000_000, Box::new(|path, _| Some(answer(path))));
+    fixture.seconds(3);
+    assert_eq!(fixture.versions, [usual, other, other]);
 
-    let mut stand = Stand::at(URL, browser(), 1_000_000, Box::new(|path, _| Some(answer(path))));
-    stand.alternative_failed = Some(ChannelError::Quic("refused".into()));
-    stand.seconds(3);
-    assert_eq!(stand.versions, [usual, other, usual]);
+    let mut fixture =
+        Fixture::at(URL, browser(), 1_000_000, Box::new(|path, _| Some(answer(path))));
+    fixture.alternative_failed = Some(ChannelError::Quic("refused".into()));
+    fixture.seconds(3);
+    assert_eq!(fixture.versions, [usual, other, usual]);
     assert_eq!(
-        stand.anomalies(),
+        fixture.anomalies(),
         ["10.0.0.1: Alt-Svc offers HTTP/3 at port 8443, but: QUIC: refused"]
     );
 
     let plain = URL.replace("https", "http");
-    let mut stand = Stand::at(&plain, browser(), 1_000_000, Box::new(|path, _| Some(answer(path))));
-    stand.seconds(3);
-    assert_eq!(stand.versions, [usual; 3], "an offer that nobody has authenticated");
+    let mut fixture =
+        Fixture::at(&plain, browser(), 1_000_000, Box::new(|path, _| Some(answer(path))));
+    fixture.seconds(3);
+    assert_eq!(fixture.versions, [usual; 3], "an offer that nobody has authenticated");
 }
 
 #[test]
@@ -58,15 +61,15 @@ fn further_headers_go_to_the_origin_of_the_url_and_are_not_printed() {
         let location = ("location", "http://10.0.0.2/b.mp4".to_owned());
         Some(if path == "/movie.mp4" { Reply::of(302, &[location]) } else { Reply::of(404, &[]) })
     };
-    let mut stand = Stand::new(player, 1_000_000, Box::new(moved));
-    stand.seconds(1);
-    assert_eq!(stand.requests.len(), 2);
+    let mut fixture = Fixture::new(player, 1_000_000, Box::new(moved));
+    fixture.seconds(1);
+    assert_eq!(fixture.requests.len(), 2);
     let hosts: Vec<IpAddr> =
-        stand.heads.iter().map(|head| head.uri.host().unwrap().parse().unwrap()).collect();
+        fixture.heads.iter().map(|head| head.uri.host().unwrap().parse().unwrap()).collect();
     assert_eq!(hosts, ["10.0.0.1".parse::<IpAddr>().unwrap(), "10.0.0.2".parse().unwrap()]);
-    assert_eq!(stand.heads[0].headers["x-key"], "hunter2");
-    assert!(!stand.heads[1].headers.contains_key("x-key"));
-    assert!(!format!("{:?}", stand.heads[0]).contains("hunter2"));
+    assert_eq!(fixture.heads[0].headers["x-key"], "hunter2");
+    assert!(!fixture.heads[1].headers.contains_key("x-key"));
+    assert!(!format!("{:?}", fixture.heads[0]).contains("hunter2"));
 }
 
 #[test]
@@ -83,17 +86,17 @@ fn a_token_does_not_come_back_from_another_origin() {
         };
         Some(Reply::of(302, &[("location", to.to_owned())]))
     };
-    let mut stand = Stand::watching(config, 1_000_000, Box::new(moved));
-    stand.seconds(2);
+    let mut fixture = Fixture::watching(config, 1_000_000, Box::new(moved));
+    fixture.seconds(2);
     let brought = |at: usize| {
-        let head = &stand.heads[at];
+        let head = &fixture.heads[at];
         ["authorization", "x-key"].map(|name| head.headers.contains_key(name))
     };
     assert_eq!([0, 1, 2].map(brought), [[true, true], [false, false], [false, true]]);
 }
 
 /// A viewer, with token and further header, of a playlist whose segments are elsewhere.
-fn viewer_of(playlist: &str, segment: &'static str) -> Stand {
+fn viewer_of(playlist: &str, segment: &'static str) -> Fixture {
     let headers = vec![("X-Key".to_owned(), TokenSource::Inline(Secret::new("hunter2")))];
     let player = PlayerConfig { headers, format: MediaFormat::Hls, ..browser() };
     let config = Config { token: Some(Secret::new("hunter2")), ..config(playlist, player) };
@@ -106,9 +109,9 @@ fn viewer_of(playlist: &str, segment: &'static str) -> Stand {
         }
         Some(reply)
     };
-    let mut stand = Stand::watching(config, 1_000_000, Box::new(answers));
-    stand.seconds(3);
-    stand
+    let mut fixture = Fixture::watching(config, 1_000_000, Box::new(answers));
+    fixture.seconds(3);
+    fixture
 }
 
 #[test]
@@ -120,28 +123,28 @@ fn token_and_headers_go_to_no_other_origin_and_media_not_from_https_to_http() {
         ("http://10.0.0.1/a.m3u8", "http://10.0.0.2", false),
         ("https://10.0.0.1/a.m3u8", "https://10.0.0.1:8443", false),
     ] {
-        let stand = viewer_of(playlist, segment);
-        let has = |at: usize, name| stand.heads[at].headers.contains_key(name);
+        let fixture = viewer_of(playlist, segment);
+        let has = |at: usize, name| fixture.heads[at].headers.contains_key(name);
         for name in ["authorization", "x-key"] {
             assert_eq!((has(0, name), has(1, name)), (true, is_own), "{name} {segment}");
         }
     }
-    let stand = viewer_of("https://10.0.0.1/a.m3u8", "http://10.0.0.1:8081");
-    assert_eq!(stand.heads.len(), 1, "nothing is requested in clear text");
+    let fixture = viewer_of("https://10.0.0.1/a.m3u8", "http://10.0.0.1:8081");
+    assert_eq!(fixture.heads.len(), 1, "nothing is requested in clear text");
     assert!(
-        stand.failure().starts_with("mixed_content: http://10.0.0.1:8081/0.ts: mixed content"),
+        fixture.failure().starts_with("mixed_content: http://10.0.0.1:8081/0.ts: mixed content"),
         "{}",
-        stand.failure()
+        fixture.failure()
     );
 }
 
 #[test]
 fn a_failed_request_tells_no_secret_of_its_url() {
     const URL: &str = "http://me:hunter2@10.0.0.1/movie.mp4?token=hunter2&n=1#hunter2";
-    let mut stand =
-        Stand::at(URL, buffering(5), 1_000_000, Box::new(|_, _| Some(Reply::of(404, &[]))));
-    stand.seconds(1);
-    let failure = stand.failure();
+    let mut fixture =
+        Fixture::at(URL, buffering(5), 1_000_000, Box::new(|_, _| Some(Reply::of(404, &[]))));
+    fixture.seconds(1);
+    let failure = fixture.failure();
     assert!(!failure.contains("hunter2"), "{failure}");
     assert!(
         failure.contains("http://…@10.0.0.1/movie.mp4?token=…&n=1#…: HTTP status 404"),
@@ -164,15 +167,19 @@ fn compressed(reply: &Reply, more: &[(&'static str, String)]) -> Reply {
 fn compressed_playlists_and_segments_are_read_and_counted_as_received() {
     const URL: &str = "https://10.0.0.1/a.m3u8";
     let gzip = |path: &str| compressed(&answer(path), &[]);
-    let mut stand = Stand::at(URL, browser(), 1_000_000, Box::new(move |path, _| Some(gzip(path))));
-    stand.seconds(12);
-    assert_eq!(stand.ended, Some(Outcome::Completed));
-    assert_eq!(stand.frames_played(0), 200);
-    let totals = stand.totals();
+    let mut fixture =
+        Fixture::at(URL, browser(), 1_000_000, Box::new(move |path, _| Some(gzip(path))));
+    fixture.seconds(12);
+    assert_eq!(fixture.ended, Some(Outcome::Completed));
+    assert_eq!(fixture.frames_played(0), 200);
+    let totals = fixture.totals();
     let wire: usize = ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| gzip(path).body.len()).iter().sum();
     assert_eq!(totals.media_bytes + totals.other_bytes, wire as u64);
     assert!(
-        stand.heads.iter().all(|head| head.headers["accept-encoding"] == "gzip, deflate, br, zstd")
+        fixture
+            .heads
+            .iter()
+            .all(|head| head.headers["accept-encoding"] == "gzip, deflate, br, zstd")
     );
 }
 
@@ -184,10 +191,10 @@ fn a_part_is_asked_for_and_taken_as_it_is() {
         let whole = Reply { body: vec![0; 1_000], ..Reply::of(206, &[]) };
         Some(Reply { status: 206, ..compressed(&whole, std::slice::from_ref(&headers)) })
     };
-    let mut stand = Stand::new(buffering(5), 1_000_000, Box::new(part));
-    stand.seconds(1);
-    assert_eq!(stand.heads[0].headers["accept-encoding"], "identity");
-    let failure = stand.failure();
+    let mut fixture = Fixture::new(buffering(5), 1_000_000, Box::new(part));
+    fixture.seconds(1);
+    assert_eq!(fixture.heads[0].headers["accept-encoding"], "identity");
+    let failure = fixture.failure();
     assert!(
         failure.contains("Content-Encoding `gzip` in the response to a request with Range"),
         "{failure}"
@@ -205,12 +212,12 @@ fn cookies(credentials: CredentialsPolicy, to: &'static str) -> Vec<Option<Strin
         Some(if requests == 1 { Reply::of(302, &[set.clone(), location]) } else { answer(path) })
     };
     let player = PlayerConfig { credentials, ..browser() };
-    let mut stand = Stand::at("http://10.0.0.1/first", hls(player), 1_000_000, Box::new(moved));
-    stand.seconds(3);
+    let mut fixture = Fixture::at("http://10.0.0.1/first", hls(player), 1_000_000, Box::new(moved));
+    fixture.seconds(3);
     let cookie = |head: &http::request::Parts| {
         head.headers.get("cookie").map(|value| value.to_str().unwrap().to_owned())
     };
-    stand.heads.iter().take(3).map(cookie).collect()
+    fixture.heads.iter().take(3).map(cookie).collect()
 }
 
 fn hls(player: PlayerConfig) -> PlayerConfig {
@@ -247,12 +254,13 @@ fn who_comes_back_from_another_origin_comes_without_cookies() {
             None => Reply::of(404, &[]),
         })
     };
-    let mut stand = Stand::at("http://10.0.0.1/first", hls(browser()), 1_000_000, Box::new(moved));
-    stand.seconds(1);
-    assert_eq!(stand.heads.len(), 3);
+    let mut fixture =
+        Fixture::at("http://10.0.0.1/first", hls(browser()), 1_000_000, Box::new(moved));
+    fixture.seconds(1);
+    assert_eq!(fixture.heads.len(), 3);
     assert!(
-        stand.heads.iter().all(|head| !head.headers.contains_key("cookie")),
+        fixture.heads.iter().all(|head| !head.headers.contains_key("cookie")),
         "{:?}",
-        stand.heads
+        fixture.heads
     );
 }

@@ -47,9 +47,9 @@ fn with_key(player: PlayerConfig) -> PlayerConfig {
     }
 }
 
-fn stand(player: PlayerConfig, answers: impl FnMut(&str) -> Reply + 'static) -> Stand {
+fn fixture(player: PlayerConfig, answers: impl FnMut(&str) -> Reply + 'static) -> Fixture {
     let mut answers = answers;
-    Stand::at(
+    Fixture::at(
         "http://10.0.0.1/a.m3u8",
         player,
         1_000_000,
@@ -62,19 +62,19 @@ fn header<'a>(head: &'a Parts, name: &str) -> &'a str {
 }
 
 /// `METHOD PORT-AND-PATH ORIGIN REFERER` of each request.
-fn said(stand: &Stand) -> Vec<String> {
+fn said(fixture: &Fixture) -> Vec<String> {
     let line = |head: &Parts| {
         let (uri, at) = (&head.uri, head.uri.host().unwrap().rsplit('.').next().unwrap());
         let port = uri.port_u16().map(|port| format!(":{port}")).unwrap_or_default();
         let (origin, referer) = (header(head, "origin"), header(head, "referer"));
         format!("{} {at}{port}{} {origin} {referer}", head.method, uri.path())
     };
-    stand.heads.iter().map(line).collect()
+    fixture.heads.iter().map(line).collect()
 }
 
 #[test]
 fn a_page_elsewhere_is_named_and_one_of_the_same_origin_is_no_other() {
-    let mut away = stand(player(PAGE), |path| answer(path, &open()));
+    let mut away = fixture(player(PAGE), |path| answer(path, &open()));
     away.seconds(12);
     assert_eq!(away.ended, Some(Outcome::Completed));
     let from = "http://10.0.0.9 http://10.0.0.9/";
@@ -83,7 +83,8 @@ fn a_page_elsewhere_is_named_and_one_of_the_same_origin_is_no_other() {
         ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| format!("GET 1{path} {from}"))
     );
 
-    let mut at_home = stand(with_key(player("http://10.0.0.1:80/watch")), |path| answer(path, &[]));
+    let mut at_home =
+        fixture(with_key(player("http://10.0.0.1:80/watch")), |path| answer(path, &[]));
     at_home.seconds(12);
     assert_eq!(at_home.ended, Some(Outcome::Completed));
     let from = "- http://10.0.0.1/watch";
@@ -93,22 +94,22 @@ fn a_page_elsewhere_is_named_and_one_of_the_same_origin_is_no_other() {
     );
 
     let mut unsaid =
-        stand(PlayerConfig { page: None, ..with_key(player(PAGE)) }, |path| answer(path, &[]));
+        fixture(PlayerConfig { page: None, ..with_key(player(PAGE)) }, |path| answer(path, &[]));
     unsaid.seconds(12);
     assert_eq!(said(&unsaid), ["/a.m3u8", "/0.ts", "/1.ts"].map(|path| format!("GET 1{path} - -")));
 }
 
 #[test]
 fn further_headers_have_a_preflight_without_them_for_each_url() {
-    let mut stand = stand(with_key(player(PAGE)), |path| answer(path, &open()));
-    stand.seconds(12);
-    assert_eq!(stand.ended, Some(Outcome::Completed));
+    let mut fixture = fixture(with_key(player(PAGE)), |path| answer(path, &open()));
+    fixture.seconds(12);
+    assert_eq!(fixture.ended, Some(Outcome::Completed));
     let expect = ["/a.m3u8", "/0.ts", "/1.ts"]
         .map(|path| [format!("OPTIONS {path} 0"), format!("{path} 0")]);
-    assert_eq!(stand.requests, expect.concat());
-    let totals = stand.totals();
+    assert_eq!(fixture.requests, expect.concat());
+    let totals = fixture.totals();
     assert_eq!((totals.requests, totals.requests_failed), (6, 0));
-    let [preflight, request] = [&stand.heads[0], &stand.heads[1]];
+    let [preflight, request] = [&fixture.heads[0], &fixture.heads[1]];
     assert_eq!(header(preflight, "access-control-request-method"), "GET");
     assert_eq!(header(preflight, "access-control-request-headers"), "x-key");
     assert_eq!((header(preflight, "x-key"), header(request, "x-key")), ("-", "k"));
@@ -140,11 +141,16 @@ fn a_kept_answer_serves_for_the_next_part_of_its_file() {
             Some(reply)
         };
         let (url, player) = ("http://10.0.0.1/a.m3u8", with_key(player(PAGE)));
-        let mut stand = Stand::at(url, player, 1_000_000, Box::new(answers));
-        stand.seconds(12);
-        assert_eq!(stand.ended, Some(Outcome::Completed));
-        let preflights = stand.heads.iter().filter(|head| head.method == "OPTIONS").count();
-        assert_eq!((preflights, stand.heads.len()), (expect, expect + 3), "{:?}", stand.requests);
+        let mut fixture = Fixture::at(url, player, 1_000_000, Box::new(answers));
+        fixture.seconds(12);
+        assert_eq!(fixture.ended, Some(Outcome::Completed));
+        let preflights = fixture.heads.iter().filter(|head| head.method == "OPTIONS").count();
+        assert_eq!(
+            (preflights, fixture.heads.len()),
+            (expect, expect + 3),
+            "{:?}",
+            fixture.requests
+        );
     }
 }
 
@@ -163,24 +169,24 @@ fn what_a_page_may_not_have_is_a_failure_that_says_why() {
         (&keyed, vec![], "preflight: no Access-Control-Allow-Origin for the origin"),
         (&keyed, only(1, "x-other"), "preflight: Access-Control-Allow-Headers lacks x-key"),
     ] {
-        let mut stand = stand(player.clone(), move |path| answer(path, &headers));
-        stand.seconds(12);
-        let failure = stand.failure();
+        let mut fixture = fixture(player.clone(), move |path| answer(path, &headers));
+        fixture.seconds(12);
+        let failure = fixture.failure();
         assert!(failure.starts_with(&format!("{why} {expect}")), "{failure}");
-        let totals = stand.totals();
+        let totals = fixture.totals();
         assert_eq!(
             (totals.requests, totals.requests_failed, totals.media_bytes),
             (1, 1, 0),
             "not repeated"
         );
     }
-    let mut refused = stand(with_key(player(PAGE)), |path| match path {
+    let mut refused = fixture(with_key(player(PAGE)), |path| match path {
         "OPTIONS /a.m3u8" => Reply::of(405, &open()),
         _ => answer(path, &open()),
     });
     refused.seconds(12);
     assert_eq!(refused.failure(), format!("{why} preflight: HTTP status 405"));
-    let mut missing = stand(player(PAGE), |_| Reply::of(404, &[]));
+    let mut missing = fixture(player(PAGE), |_| Reply::of(404, &[]));
     missing.seconds(12);
     assert!(
         missing.failure().ends_with("http://10.0.0.9 (HTTP status 404)"),
@@ -212,9 +218,9 @@ fn cookies_of_a_response_that_the_page_may_not_have_are_kept_and_preflights_brin
     // Another port is another origin of the same site.
     let player =
         PlayerConfig { credentials: CredentialsPolicy::Include, ..player("http://10.0.0.1:81/") };
-    let mut stand = stand(with_key(player), answers);
-    stand.seconds(3);
-    let sent: Vec<_> = stand
+    let mut fixture = fixture(with_key(player), answers);
+    fixture.seconds(3);
+    let sent: Vec<_> = fixture
         .heads
         .iter()
         .take(6)
@@ -225,7 +231,7 @@ fn cookies_of_a_response_that_the_page_may_not_have_are_kept_and_preflights_brin
         sent,
         gets.iter().flat_map(|cookie| [("OPTIONS", "-"), ("GET", *cookie)]).collect::<Vec<_>>()
     );
-    assert_eq!(stand.totals().requests_failed, 1);
+    assert_eq!(fixture.totals().requests_failed, 1);
 }
 
 #[test]
@@ -245,9 +251,9 @@ fn redirects_make_the_origin_opaque_and_leave_token_and_headers_behind() {
     };
     let config = config("http://10.0.0.1/a.m3u8", with_key(player(PAGE)));
     let config = Config { token: Some(Secret::new("t")), ..config };
-    let mut stand =
-        Stand::watching(config, 1_000_000, Box::new(move |path, _| Some(answers(path))));
-    stand.seconds(2);
+    let mut fixture =
+        Fixture::watching(config, 1_000_000, Box::new(move |path, _| Some(answers(path))));
+    fixture.seconds(2);
     let (named, opaque) = ("http://10.0.0.9 http://10.0.0.9/", "null http://10.0.0.9/");
     let expect = [
         format!("OPTIONS 1/a.m3u8 {named}"),
@@ -255,15 +261,15 @@ fn redirects_make_the_origin_opaque_and_leave_token_and_headers_behind() {
         format!("GET 1:81/b {opaque}"),
         format!("GET 2/a.m3u8 {opaque}"),
     ];
-    assert_eq!(said(&stand)[..4], expect);
-    let asked: Vec<_> = stand
+    assert_eq!(said(&fixture)[..4], expect);
+    let asked: Vec<_> = fixture
         .heads
         .iter()
         .take(4)
         .map(|head| header(head, "access-control-request-headers"))
         .collect();
     assert_eq!(asked, ["authorization,x-key", "-", "-", "-"]);
-    let brought: Vec<_> = stand
+    let brought: Vec<_> = fixture
         .heads
         .iter()
         .take(4)
@@ -282,34 +288,34 @@ fn a_preflight_goes_nowhere_that_the_run_may_not_reach() {
         ),
         _ => answer(path, &open()),
     };
-    let mut stand = stand(with_key(player(PAGE)), answers);
-    stand.seconds(2);
-    assert_eq!(stand.failure(), "not_allowed: 192.168.0.9:80 is not an allowed target");
-    assert_eq!(stand.heads.len(), 2);
+    let mut fixture = fixture(with_key(player(PAGE)), answers);
+    fixture.seconds(2);
+    assert_eq!(fixture.failure(), "not_allowed: 192.168.0.9:80 is not an allowed target");
+    assert_eq!(fixture.heads.len(), 2);
 }
 
 #[test]
 fn a_media_element_needs_no_permission() {
     let movie = movie(20, true);
     let player = PlayerConfig { page: Some(Url::parse(PAGE).unwrap()), ..buffering(5) };
-    let mut stand = Stand::of(player, 10 * movie.bytes_per_s, &movie);
-    stand.seconds(3);
-    assert!(stand.frames_played(0) > 40);
-    assert_eq!(said(&stand)[0], "GET 1/movie.mp4 - http://10.0.0.9/");
+    let mut fixture = Fixture::of(player, 10 * movie.bytes_per_s, &movie);
+    fixture.seconds(3);
+    assert!(fixture.frames_played(0) > 40);
+    assert_eq!(said(&fixture)[0], "GET 1/movie.mp4 - http://10.0.0.9/");
 }
 
 #[test]
 fn a_preflight_that_takes_too_long_is_given_up_with_its_request() {
     let slow = |path: &str| Reply { not_before: Duration::from_secs(60), ..answer(path, &open()) };
-    let mut stand = stand(with_key(player(PAGE)), slow);
-    stand.seconds(22);
+    let mut fixture = fixture(with_key(player(PAGE)), slow);
+    fixture.seconds(22);
     assert!(
-        stand.requests.iter().all(|request| request == "OPTIONS /a.m3u8 0"),
+        fixture.requests.iter().all(|request| request == "OPTIONS /a.m3u8 0"),
         "{:?}",
-        stand.requests
+        fixture.requests
     );
     // The request has the first number, and the driver has not heard of it.
-    assert_eq!(stand.cancelled.first(), Some(&FetchId(1)));
+    assert_eq!(fixture.cancelled.first(), Some(&FetchId(1)));
 }
 
 #[test]
@@ -326,10 +332,10 @@ fn the_body_of_a_preflight_is_not_waited_for() {
             }
             reply
         };
-        let mut stand = stand(with_key(player(PAGE)), answers);
-        stand.seconds(12);
-        assert_eq!(stand.ended, Some(Outcome::Completed));
-        assert_eq!(stand.cancelled.contains(&FetchId(1)), is_cancelled, "{length:?}");
-        assert_eq!((stand.totals().requests, stand.totals().requests_failed), (6, 0));
+        let mut fixture = fixture(with_key(player(PAGE)), answers);
+        fixture.seconds(12);
+        assert_eq!(fixture.ended, Some(Outcome::Completed));
+        assert_eq!(fixture.cancelled.contains(&FetchId(1)), is_cancelled, "{length:?}");
+        assert_eq!((fixture.totals().requests, fixture.totals().requests_failed), (6, 0));
     }
 }

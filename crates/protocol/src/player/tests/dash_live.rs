@@ -56,64 +56,67 @@ fn segment(path: &str, early: Duration) -> Reply {
     whole(transport_stream((number - 1) * SEGMENT_S..number * SEGMENT_S, frame_bytes))
 }
 
-fn stand(player: PlayerConfig, mut text: impl FnMut() -> String + 'static) -> Stand {
+fn fixture(player: PlayerConfig, mut text: impl FnMut() -> String + 'static) -> Fixture {
     let answers: Answers = Box::new(move |path, _| {
         let is_manifest = path == "/live.mpd";
         Some(if is_manifest { whole(text().into_bytes()) } else { segment(path, Duration::ZERO) })
     });
-    Stand::at("http://10.0.0.1/live.mpd", player, 1_000_000, answers)
+    Fixture::at("http://10.0.0.1/live.mpd", player, 1_000_000, answers)
 }
 
 #[track_caller]
-fn assert_plays(stand: &Stand) {
-    let totals = stand.totals();
+fn assert_plays(fixture: &Fixture) {
+    let totals = fixture.totals();
     assert_eq!(
         (totals.stall_count, totals.requests_failed, totals.skipped_us),
         (0, 0, 0),
         "{:?}",
-        stand.requests
+        fixture.requests
     );
-    assert_in_order(stand);
+    assert_in_order(fixture);
 }
 
 #[test]
 fn numbered_segments_are_requested_when_the_clock_says_that_they_exist() {
-    let mut stand = stand(lowest(), || manifest(500, &numbered(""), ""));
-    stand.seconds(40);
-    assert_plays(&stand);
-    assert_eq!(segments(&stand)[0], 22, "84 s are 16 s, four segments, behind the present");
-    assert_eq!(*segments(&stand).last().unwrap(), 35, "which ends after 40 s");
-    assert_eq!(stand.requests.iter().filter(|request| request.starts_with("/live.mpd")).count(), 1);
-    let live = last_live(&stand);
+    let mut fixture = fixture(lowest(), || manifest(500, &numbered(""), ""));
+    fixture.seconds(40);
+    assert_plays(&fixture);
+    assert_eq!(segments(&fixture)[0], 22, "84 s are 16 s, four segments, behind the present");
+    assert_eq!(*segments(&fixture).last().unwrap(), 35, "which ends after 40 s");
+    assert_eq!(
+        fixture.requests.iter().filter(|request| request.starts_with("/live.mpd")).count(),
+        1
+    );
+    let live = last_live(&fixture);
     assert!((16_000_000..16_300_000).contains(&live.since_date_us.unwrap()), "{live:?}");
     assert!(live.over_target_us.abs() < 300_000, "{live:?}");
-    let played = stand.frames_played(0);
+    let played = fixture.frames_played(0);
     assert!((975..=1_000).contains(&played), "{played}");
 }
 
 #[test]
 fn a_timeline_is_loaded_again_and_the_manifest_chooses_the_delay() {
     let more = r#"suggestedPresentationDelay="PT10S""#;
-    let mut stand = stand(lowest(), move || manifest(4, &timeline(), more));
-    stand.seconds(40);
-    assert_plays(&stand);
-    let reloads: Vec<f64> = stand
+    let mut fixture = fixture(lowest(), move || manifest(4, &timeline(), more));
+    fixture.seconds(40);
+    assert_plays(&fixture);
+    let reloads: Vec<f64> = fixture
         .requests
         .iter()
-        .zip(&stand.requested_at)
+        .zip(&fixture.requested_at)
         .filter(|(request, _)| request.starts_with("/live.mpd"))
         .map(|(_, at)| at.as_secs_f64())
         .collect();
     assert!(reloads.windows(2).all(|pair| (pair[1] - pair[0] - 4.0).abs() < 0.05), "{reloads:?}");
     // A timeline is looked at when its manifest came, not all the time.
-    let wakes = stand.wakes as f64 / 40.0;
+    let wakes = fixture.wakes as f64 / 40.0;
     assert!(wakes < 10.0, "{wakes} deadlines a second");
-    let live = last_live(&stand);
+    let live = last_live(&fixture);
     assert!((10_000_000..10_300_000).contains(&live.since_date_us.unwrap()), "{live:?}");
 }
 
 /// A server whose clock is 30 s ahead of this host's, and which tells the time as `told`.
-fn of_another_clock(sources: &str, told: impl Fn(&str) -> Option<Reply> + 'static) -> Stand {
+fn of_another_clock(sources: &str, told: impl Fn(&str) -> Option<Reply> + 'static) -> Fixture {
     let timing = format!("{sources}<Period start=");
     let answers: Answers = Box::new(move |path, _| {
         if path == "/live.mpd" {
@@ -125,9 +128,9 @@ fn of_another_clock(sources: &str, told: impl Fn(&str) -> Option<Reply> + 'stati
         }
         Some(segment(path, AHEAD))
     });
-    let mut stand = Stand::at("http://10.0.0.1/live.mpd", lowest(), 1_000_000, answers);
-    stand.seconds(30);
-    stand
+    let mut fixture = Fixture::at("http://10.0.0.1/live.mpd", lowest(), 1_000_000, answers);
+    fixture.seconds(30);
+    fixture
 }
 
 const AHEAD: Duration = Duration::from_secs(30);
@@ -159,7 +162,7 @@ fn segments_exist_by_the_clock_of_the_server_where_the_manifest_says_how_to_lear
         ))
     };
     let unknown = timing("ntp", "10.0.0.1") + &timing("http-xsdate", "https://192.0.2.1/time");
-    for (sources, stand) in [
+    for (sources, fixture) in [
         ("xsdate", of_another_clock(&timing("http-xsdate", "time"), |_| Some(date()))),
         ("head", of_another_clock(&timing("http-head", "/time"), head)),
         ("direct", of_another_clock(&timing("direct", "1970-01-02T00:00:30Z"), |_| None)),
@@ -170,18 +173,18 @@ fn segments_exist_by_the_clock_of_the_server_where_the_manifest_says_how_to_lear
             }),
         ),
     ] {
-        let totals = stand.totals();
+        let totals = fixture.totals();
         assert_eq!(
             (totals.stall_count, totals.skipped_us),
             (0, 0),
             "{sources}: {:?}",
-            stand.anomalies()
+            fixture.anomalies()
         );
-        assert!((29..=30).contains(&segments(&stand)[0]), "{sources}: {:?}", stand.requests);
+        assert!((29..=30).contains(&segments(&fixture)[0]), "{sources}: {:?}", fixture.requests);
         let said =
-            stand.anomalies().iter().filter(|text| text.contains("ahead of this host's")).count();
-        assert_eq!(said, 1, "{sources}: {:?}", stand.anomalies());
-        let live = last_live(&stand);
+            fixture.anomalies().iter().filter(|text| text.contains("ahead of this host's")).count();
+        assert_eq!(said, 1, "{sources}: {:?}", fixture.anomalies());
+        let live = last_live(&fixture);
         assert!(
             (15_000_000..17_300_000).contains(&live.since_date_us.unwrap()),
             "{sources}: {live:?}"
@@ -204,7 +207,7 @@ fn a_source_of_time_that_tells_none_is_named_and_costs_at_most_five_seconds() {
         (timing("direct", "soon"), "`soon` is not the time", 0..1),
         (timing("http-iso", "time-late"), "no time (UTCTiming) within 5 s", 5..6),
     ] {
-        let stand = of_another_clock(&sources, move |path| {
+        let fixture = of_another_clock(&sources, move |path| {
             Some(match path {
                 "/time-none" => Reply::of(200, &[]),
                 "/time-html" => whole(b"<html>".to_vec()),
@@ -214,29 +217,29 @@ fn a_source_of_time_that_tells_none_is_named_and_costs_at_most_five_seconds() {
                 _ => Reply::of(404, &[]),
             })
         });
-        let said = stand.anomalies();
+        let said = fixture.anomalies();
         assert!(said.len() == 1 && said[0].contains(expect), "{sources}: {said:?}");
         assert!(
-            startup.contains(&(stand.totals().startup_us / 1_000_000)),
+            startup.contains(&(fixture.totals().startup_us / 1_000_000)),
             "{sources}: {:?}",
-            stand.totals()
+            fixture.totals()
         );
         assert!(
-            (22..=24).contains(&segments(&stand)[0]),
+            (22..=24).contains(&segments(&fixture)[0]),
             "by this host's clock: {:?}",
-            stand.requests
+            fixture.requests
         );
-        assert!(stand.ended.is_none() && stand.totals().stall_count == 0);
+        assert!(fixture.ended.is_none() && fixture.totals().stall_count == 0);
     }
 }
 
 #[test]
 fn the_rendition_is_switched_at_the_same_time() {
-    let mut stand = stand(PlayerConfig::default(), || manifest(500, &numbered(""), ""));
-    stand.seconds(30);
-    assert_plays(&stand);
-    assert_eq!(stand.totals().switches, 1);
-    assert!(stand.requests.last().unwrap().starts_with("/high-"), "{:?}", stand.requests);
+    let mut fixture = fixture(PlayerConfig::default(), || manifest(500, &numbered(""), ""));
+    fixture.seconds(30);
+    assert_plays(&fixture);
+    assert_eq!(fixture.totals().switches, 1);
+    assert!(fixture.requests.last().unwrap().starts_with("/high-"), "{:?}", fixture.requests);
 }
 
 #[test]
@@ -255,10 +258,10 @@ fn chunks_are_played_as_they_come() {
     });
     // The line carries a little more than the bit rate, so that a segment comes nearly as slowly as
     // it is made.
-    let mut stand = Stand::at("http://10.0.0.1/live.mpd", lowest(), 55_000, answers);
-    stand.seconds(30);
-    assert_plays(&stand);
-    let live = last_live(&stand);
+    let mut fixture = Fixture::at("http://10.0.0.1/live.mpd", lowest(), 55_000, answers);
+    fixture.seconds(30);
+    assert_plays(&fixture);
+    let live = last_live(&fixture);
     assert!(
         (3_000_000..5_000_000).contains(&live.since_date_us.unwrap()),
         "the target, and what the first segment took: {live:?}"
@@ -267,7 +270,7 @@ fn chunks_are_played_as_they_come() {
 
 #[test]
 fn the_end_and_unreadable_manifests_are_survived() {
-    let mut stand = stand(lowest(), || {
+    let mut fixture = fixture(lowest(), || {
         let now = clock().as_secs();
         let text = manifest(4, &timeline(), "");
         match now {
@@ -283,13 +286,13 @@ fn the_end_and_unreadable_manifests_are_survived() {
             _ => text,
         }
     });
-    stand.seconds(60);
-    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.requests);
+    fixture.seconds(60);
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.requests);
     assert!(
-        stand.anomalies().iter().any(|text| text.contains("line 1")),
+        fixture.anomalies().iter().any(|text| text.contains("line 1")),
         "{:?}",
-        stand.anomalies()
+        fixture.anomalies()
     );
-    assert_eq!(*segments(&stand).last().unwrap(), 30, "120 s");
-    assert_eq!(stand.totals().skipped_us, 0);
+    assert_eq!(*segments(&fixture).last().unwrap(), 30, "120 s");
+    assert_eq!(fixture.totals().skipped_us, 0);
 }

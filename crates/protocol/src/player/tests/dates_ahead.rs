@@ -3,7 +3,7 @@
 
 use throng_observation::DATES_AHEAD_US_MAX;
 
-use super::live::{last_live, lowest, stand, whole};
+use super::live::{fixture, last_live, lowest, whole};
 use super::segmented::transport_stream;
 use super::*;
 
@@ -16,7 +16,7 @@ const AHEAD_MS: u64 = 1_800;
 
 /// A viewer whose first playlist was published `age_ms` before. From `moves_at` on playlists are
 /// published so much sooner that they are new when they are loaded.
-fn played(age_ms: u64, moves_at: Duration) -> Stand {
+fn played(age_ms: u64, moves_at: Duration) -> Fixture {
     let answers: Answers = Box::new(move |path, _| {
         let name = path.trim_start_matches('/').split('.').next().unwrap_or_default();
         let Some((_, number)) = name.split_once('-') else {
@@ -28,9 +28,9 @@ fn played(age_ms: u64, moves_at: Duration) -> Stand {
         let begins_s = number.parse::<u64>().unwrap() * SEGMENT_S;
         Some(whole(transport_stream(begins_s..begins_s + SEGMENT_S, 1_800)))
     });
-    let mut stand = stand(lowest(), 1_000_000, answers);
-    stand.seconds(60);
-    stand
+    let mut fixture = fixture(lowest(), 1_000_000, answers);
+    fixture.seconds(60);
+    fixture
 }
 
 fn playlist(age_ms: u64, moves_at: Duration) -> String {
@@ -59,8 +59,8 @@ fn playlist(age_ms: u64, moves_at: Duration) -> String {
 fn viewers_of_one_stream_know_both_latencies_and_differ_in_how_far_its_dates_are_ahead() {
     // The second loads each playlist three seconds after it was published.
     for (age_ms, is_ahead) in [(100, true), (3_000, false)] {
-        let stand = played(age_ms, Duration::MAX);
-        let seconds = stand.intervals();
+        let fixture = played(age_ms, Duration::MAX);
+        let seconds = fixture.intervals();
         let live: Vec<_> = seconds.iter().filter_map(|interval| interval.live).collect();
         assert!(live.len() > 50, "{age_ms}: {}", live.len());
         for live in live {
@@ -69,22 +69,22 @@ fn viewers_of_one_stream_know_both_latencies_and_differ_in_how_far_its_dates_are
             let ahead_us = live.dates_ahead_us.unwrap();
             assert_eq!(ahead_us > DATES_AHEAD_US_MAX, is_ahead, "{age_ms}: {live:?}");
         }
-        let said = stand.anomalies();
+        let said = fixture.anomalies();
         let said = said.iter().filter(|text| text.contains("ahead of this host's clock")).count();
-        assert_eq!(said, usize::from(is_ahead), "{age_ms}: {:?}", stand.anomalies());
+        assert_eq!(said, usize::from(is_ahead), "{age_ms}: {:?}", fixture.anomalies());
     }
 }
 
 #[test]
 fn a_viewer_that_plays_on_is_not_later_because_its_playlists_come_sooner() {
-    let stand = played(3_700, Duration::from_secs(20));
+    let fixture = played(3_700, Duration::from_secs(20));
     assert_eq!(
-        (stand.totals().stall_count, stand.totals().skipped_us),
+        (fixture.totals().stall_count, fixture.totals().skipped_us),
         (0, 0),
         "{:?}",
-        stand.anomalies()
+        fixture.anomalies()
     );
-    let (before, after) = (stand.intervals()[15].live.unwrap(), last_live(&stand));
+    let (before, after) = (fixture.intervals()[15].live.unwrap(), last_live(&fixture));
     assert!(after.to_edge_us - before.to_edge_us > 3_000_000, "{before:?} {after:?}");
     assert!(after.over_target_us.abs_diff(before.over_target_us) < 200_000, "{before:?} {after:?}");
 }

@@ -17,14 +17,14 @@ fn refusals_end_the_viewer_with_the_status_of_the_server() {
         (401, "unauthorized: http://10.0.0.1/movie.mp4: HTTP status 401 Unauthorized"),
         (304, "http_304: http://10.0.0.1/movie.mp4: HTTP status 304 Not Modified"),
     ] {
-        let mut stand = Stand::new(buffering(5), 1_000_000, always(status, &[]));
-        stand.seconds(2);
-        assert_eq!(stand.failure(), expect);
-        assert_eq!(stand.totals().requests_failed, 1);
+        let mut fixture = Fixture::new(buffering(5), 1_000_000, always(status, &[]));
+        fixture.seconds(2);
+        assert_eq!(fixture.failure(), expect);
+        assert_eq!(fixture.totals().requests_failed, 1);
     }
-    let mut stand = Stand::new(buffering(5), 1_000_000, Box::new(|_, _| None));
-    stand.seconds(2);
-    assert_eq!(stand.failure(), "tcp: http://10.0.0.1/movie.mp4: TCP: 10.0.0.1:80: refused");
+    let mut fixture = Fixture::new(buffering(5), 1_000_000, Box::new(|_, _| None));
+    fixture.seconds(2);
+    assert_eq!(fixture.failure(), "tcp: http://10.0.0.1/movie.mp4: TCP: 10.0.0.1:80: refused");
 }
 
 #[test]
@@ -37,10 +37,10 @@ fn redirects_are_followed_but_not_for_ever_and_not_everywhere() {
             _ => Reply::range(&body, range),
         })
     });
-    let mut stand = Stand::new(buffering(5), 10 * movie.bytes_per_s, answers);
-    stand.seconds(3);
-    assert_eq!(stand.requests, ["/movie.mp4 0", "/other.mp4 0"]);
-    assert!(stand.frames_played(0) > 60);
+    let mut fixture = Fixture::new(buffering(5), 10 * movie.bytes_per_s, answers);
+    fixture.seconds(3);
+    assert_eq!(fixture.requests, ["/movie.mp4 0", "/other.mp4 0"]);
+    assert!(fixture.frames_played(0) > 60);
 
     let to = |url: &str| always(302, &[("location", url.to_owned())]);
     for (url, expect) in [
@@ -49,9 +49,9 @@ fn redirects_are_followed_but_not_for_ever_and_not_everywhere() {
         ("ftp://10.0.0.1/x", "protocol: ftp://10.0.0.1/x is not an HTTP URL"),
         ("http://", "http_302: http://10.0.0.1/movie.mp4: HTTP status 302 Found"),
     ] {
-        let mut stand = Stand::new(buffering(5), 1_000_000, to(url));
-        stand.seconds(2);
-        assert_eq!(stand.failure(), expect);
+        let mut fixture = Fixture::new(buffering(5), 1_000_000, to(url));
+        fixture.seconds(2);
+        assert_eq!(fixture.failure(), expect);
     }
 }
 
@@ -64,9 +64,9 @@ fn ranges_that_are_not_those_that_were_asked_for_are_refused() {
     ] {
         let headers: Vec<_> =
             header.map(|text| ("content-range", text.to_owned())).into_iter().collect();
-        let mut stand = Stand::new(buffering(5), 1_000_000, always(206, &headers));
-        stand.seconds(2);
-        assert!(stand.failure().ends_with(expect), "{}", stand.failure());
+        let mut fixture = Fixture::new(buffering(5), 1_000_000, always(206, &headers));
+        fixture.seconds(2);
+        assert!(fixture.failure().ends_with(expect), "{}", fixture.failure());
     }
 }
 
@@ -81,34 +81,34 @@ fn a_server_that_fails_in_the_middle_is_asked_again_later_and_later() {
             _ => Reply::of(502, &[]),
         })
     });
-    let mut stand = Stand::new(buffering(10), 10 * movie.bytes_per_s, answers);
-    stand.seconds(60);
-    assert!(stand.failure().starts_with("http_502"), "{}", stand.failure());
-    let totals = stand.totals();
+    let mut fixture = Fixture::new(buffering(10), 10 * movie.bytes_per_s, answers);
+    fixture.seconds(60);
+    assert!(fixture.failure().starts_with("http_502"), "{}", fixture.failure());
+    let totals = fixture.totals();
     assert_eq!((totals.requests, totals.requests_failed), (7, 7), "after 1, 2, 4, 8, 8 and 8 s");
     assert_eq!(totals.stall_count, 1);
-    let ended_s = (stand.now - stand.start).as_secs_f64();
+    let ended_s = (fixture.now - fixture.start).as_secs_f64();
     assert!((31.0..31.5).contains(&ended_s), "{ended_s}");
 }
 
 #[test]
 fn a_server_that_falls_silent_is_left_after_twenty_seconds() {
     let movie = movie(60, true);
-    let mut stand = Stand::of(buffering(5), 10 * movie.bytes_per_s, &movie);
-    stand.seconds(5);
-    stand.bytes_per_s = 0;
-    stand.seconds(28);
-    assert_eq!(stand.requests.len(), 2, "{:?}", stand.requests);
-    assert_eq!((stand.totals().requests_failed, stand.totals().stall_count), (1, 1));
+    let mut fixture = Fixture::of(buffering(5), 10 * movie.bytes_per_s, &movie);
+    fixture.seconds(5);
+    fixture.bytes_per_s = 0;
+    fixture.seconds(28);
+    assert_eq!(fixture.requests.len(), 2, "{:?}", fixture.requests);
+    assert_eq!((fixture.totals().requests_failed, fixture.totals().stall_count), (1, 1));
 }
 
 #[test]
 fn what_is_no_media_is_a_failure_that_says_so() {
     let page = b"<!DOCTYPE html><title>Not here</title>".repeat(50);
     let answers: Answers = Box::new(move |_, range| Some(Reply::range(&page, range)));
-    let mut stand = Stand::new(buffering(5), 1_000_000, answers);
-    stand.seconds(3);
-    let failure = stand.failure();
+    let mut fixture = Fixture::new(buffering(5), 1_000_000, answers);
+    fixture.seconds(3);
+    let failure = fixture.failure();
     assert!(failure.starts_with("protocol: http://10.0.0.1/movie.mp4: "), "{failure}");
 }
 
@@ -121,9 +121,9 @@ fn media_of_a_format_that_is_not_read_is_no_fault_of_the_server() {
     ] {
         let file = [begin, &[0x55; 4_000]].concat();
         let answers: Answers = Box::new(move |_, range| Some(Reply::range(&file, range)));
-        let mut stand = Stand::new(buffering(5), 1_000_000, answers);
-        stand.seconds(3);
-        let failure = stand.failure();
+        let mut fixture = Fixture::new(buffering(5), 1_000_000, answers);
+        fixture.seconds(3);
+        let failure = fixture.failure();
         assert!(failure.starts_with("unsupported: ") && failure.contains(name), "{failure}");
     }
 }
@@ -132,26 +132,26 @@ fn media_of_a_format_that_is_not_read_is_no_fault_of_the_server() {
 fn a_user_who_has_waited_long_enough_gives_up() {
     let movie = movie(60, true);
     let impatient = PlayerConfig { patience: Some(Duration::from_secs(3)), ..buffering(5) };
-    let mut stand = Stand::of(impatient.clone(), movie.bytes_per_s / 10, &movie);
-    stand.seconds(20);
-    assert_eq!(stand.failure(), "no_media: gave up after waiting 3.0 s for playback to begin");
-    let mut stand = Stand::of(impatient, 10 * movie.bytes_per_s, &movie);
-    stand.seconds(4);
-    stand.bytes_per_s = 0;
-    stand.seconds(20);
-    assert_eq!(stand.failure(), "no_media: gave up after waiting 3.0 s for playback to go on");
+    let mut fixture = Fixture::of(impatient.clone(), movie.bytes_per_s / 10, &movie);
+    fixture.seconds(20);
+    assert_eq!(fixture.failure(), "no_media: gave up after waiting 3.0 s for playback to begin");
+    let mut fixture = Fixture::of(impatient, 10 * movie.bytes_per_s, &movie);
+    fixture.seconds(4);
+    fixture.bytes_per_s = 0;
+    fixture.seconds(20);
+    assert_eq!(fixture.failure(), "no_media: gave up after waiting 3.0 s for playback to go on");
 }
 
 #[test]
 fn who_leaves_before_anything_came_was_not_served() {
-    let mut stand = Stand::new(buffering(5), 0, always(206, &[]));
-    stand.viewer.handle(stand.now, Input::Leave { others_follow: false });
-    stand.drain();
-    assert!(stand.failure().starts_with("not_started"), "{}", stand.failure());
+    let mut fixture = Fixture::new(buffering(5), 0, always(206, &[]));
+    fixture.viewer.handle(fixture.now, Input::Leave { others_follow: false });
+    fixture.drain();
+    assert!(fixture.failure().starts_with("not_started"), "{}", fixture.failure());
     let movie = movie(10, true);
-    let mut stand = Stand::of(buffering(5), 10 * movie.bytes_per_s, &movie);
-    stand.seconds(2);
-    stand.viewer.handle(stand.now, Input::Leave { others_follow: false });
-    stand.drain();
-    assert_eq!(stand.ended, Some(Outcome::Completed));
+    let mut fixture = Fixture::of(buffering(5), 10 * movie.bytes_per_s, &movie);
+    fixture.seconds(2);
+    fixture.viewer.handle(fixture.now, Input::Leave { others_follow: false });
+    fixture.drain();
+    assert_eq!(fixture.ended, Some(Outcome::Completed));
 }

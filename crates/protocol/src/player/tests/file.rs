@@ -5,19 +5,21 @@ use super::*;
 #[test]
 fn an_index_at_the_end_is_fetched_first() {
     let movie = movie(20, false);
-    let mut stand = Stand::of(buffering(5), 10 * movie.bytes_per_s, &movie);
-    stand.seconds(10);
-    let [head, index, media] = stand.requests.as_slice() else { panic!("{:?}", stand.requests) };
+    let mut fixture = Fixture::of(buffering(5), 10 * movie.bytes_per_s, &movie);
+    fixture.seconds(10);
+    let [head, index, media] = fixture.requests.as_slice() else {
+        panic!("{:?}", fixture.requests)
+    };
     assert_eq!(head, "/movie.mp4 0");
     let offset = |request: &str| request.split(' ').nth(1).unwrap().parse::<u64>().unwrap();
     assert!(offset(index) > 20 * movie.bytes_per_s && offset(media) < 100, "{index}, {media}");
     assert_eq!(
-        stand.cancelled.len(),
+        fixture.cancelled.len(),
         1,
         "the first request is given up, the second was received whole"
     );
-    assert_eq!(stand.totals().stall_count, 0);
-    assert!((230..=250).contains(&stand.frames_played(0)), "{}", stand.frames_played(0));
+    assert_eq!(fixture.totals().stall_count, 0);
+    assert!((230..=250).contains(&fixture.frames_played(0)), "{}", fixture.frames_played(0));
 }
 
 #[test]
@@ -29,11 +31,11 @@ fn a_server_without_ranges_is_read_from_the_beginning_and_named() {
         Some(Reply { body: body.clone(), ..Reply::of(200, &[length]) })
     });
     let position = from(PlaybackPosition::At(Duration::from_secs(10)));
-    let mut stand = Stand::new(position, 10 * movie.bytes_per_s, answers);
-    stand.seconds(8);
-    assert_eq!(stand.anomalies().len(), 1, "{:?}", stand.anomalies());
-    assert!(stand.anomalies()[0].contains("200 instead of 206"), "{:?}", stand.anomalies());
-    let position_us = stand.viewer.session.as_ref().unwrap().playout.position_us();
+    let mut fixture = Fixture::new(position, 10 * movie.bytes_per_s, answers);
+    fixture.seconds(8);
+    assert_eq!(fixture.anomalies().len(), 1, "{:?}", fixture.anomalies());
+    assert!(fixture.anomalies()[0].contains("200 instead of 206"), "{:?}", fixture.anomalies());
+    let position_us = fixture.viewer.session.as_ref().unwrap().playout.position_us();
     // What comes before the position takes a second to come.
     assert!((16_500_000..17_500_000).contains(&position_us), "{position_us}");
 }
@@ -47,12 +49,12 @@ fn an_index_at_the_end_of_a_server_without_ranges_comes_in_its_turn() {
         Some(Reply { body: body.clone(), ..Reply::of(200, &[length]) })
     });
     let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(5) };
-    let mut stand = Stand::new(once, 10 * movie.bytes_per_s, answers);
-    stand.seconds(25);
-    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
-    assert_eq!(stand.requests, ["/movie.mp4 0"]);
-    assert_eq!(stand.frames_played(0), movie.video_frames);
-    let started = stand.reached(Phase::PlaybackStarted).unwrap();
+    let mut fixture = Fixture::new(once, 10 * movie.bytes_per_s, answers);
+    fixture.seconds(25);
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.anomalies());
+    assert_eq!(fixture.requests, ["/movie.mp4 0"]);
+    assert_eq!(fixture.frames_played(0), movie.video_frames);
+    let started = fixture.reached(Phase::PlaybackStarted).unwrap();
     assert!((2.0..2.2).contains(&started.as_secs_f64()), "after all of it: {started:?}");
 }
 
@@ -65,15 +67,15 @@ fn a_broken_connection_is_taken_up_where_it_broke() {
         let breaks_after = (requests == 1).then_some(500_000);
         Some(Reply { breaks_after, ..Reply::range(&body, range) })
     });
-    let mut stand = Stand::new(buffering(10), 10 * movie.bytes_per_s, answers);
-    stand.seconds(25);
-    assert_eq!(stand.requests[..2], ["/movie.mp4 0", "/movie.mp4 500000"]);
-    let totals = stand.totals();
+    let mut fixture = Fixture::new(buffering(10), 10 * movie.bytes_per_s, answers);
+    fixture.seconds(25);
+    assert_eq!(fixture.requests[..2], ["/movie.mp4 0", "/movie.mp4 500000"]);
+    let totals = fixture.totals();
     assert_eq!(
         (totals.requests_failed, totals.stall_count),
         (1, 0),
         "a second later, out of a buffer of four"
     );
-    let loops = stand.frames_played(0) as f64 / movie.video_frames as f64;
+    let loops = fixture.frames_played(0) as f64 / movie.video_frames as f64;
     assert!((1.2..1.25).contains(&loops), "none was lost, none came twice: {loops}");
 }

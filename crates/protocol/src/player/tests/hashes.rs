@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_scenario::{PeerConfig, PeerPreset};
 use url::Url;
 
-use super::live::{DATED, lowest, stand, times_of, whole};
+use super::live::{DATED, fixture, lowest, times_of, whole};
 use super::*;
 
 /// The newest segment of [`DATED`] that was complete `late` ago.
@@ -14,7 +14,7 @@ fn newest(late: Duration) -> u64 {
 }
 
 /// A viewer of a server whose list names each segment `late` after it is complete.
-fn viewer(late: Duration) -> Stand {
+fn viewer(late: Duration) -> Fixture {
     let mut peers = PeerConfig::preset(PeerPreset::Lan);
     peers.hashes = Some(Url::parse("http://10.0.0.1/hashes.json").unwrap());
     let answers = move |path: &str, _: Option<(u64, Option<u64>)>| match path {
@@ -27,37 +27,37 @@ fn viewer(late: Duration) -> Stand {
         }
         path => Some(DATED.answer(path)),
     };
-    stand(PlayerConfig { peers: Some(peers), ..lowest() }, 4_000_000, Box::new(answers))
+    fixture(PlayerConfig { peers: Some(peers), ..lowest() }, 4_000_000, Box::new(answers))
 }
 
 /// How often the segment was requested that was requested most.
-fn most_requested(stand: &Stand) -> usize {
-    (0..60).map(|number| times_of(stand, &format!("/low-{number}.ts")).len()).max().unwrap_or(0)
+fn most_requested(fixture: &Fixture) -> usize {
+    (0..60).map(|number| times_of(fixture, &format!("/low-{number}.ts")).len()).max().unwrap_or(0)
 }
 
 #[test]
 fn segments_whose_hash_comes_with_them_are_loaded_once() {
-    let mut stand = viewer(Duration::ZERO);
-    stand.seconds(40);
-    assert!(stand.reached(Phase::PlaybackStarted).is_some(), "{:?}", stand.requests);
+    let mut fixture = viewer(Duration::ZERO);
+    fixture.seconds(40);
+    assert!(fixture.reached(Phase::PlaybackStarted).is_some(), "{:?}", fixture.requests);
     assert_eq!(
-        (stand.totals().hash_reloads, most_requested(&stand)),
+        (fixture.totals().hash_reloads, most_requested(&fixture)),
         (0, 1),
         "{:?}",
-        stand.requests
+        fixture.requests
     );
 }
 
 #[test]
 fn segments_whose_hash_comes_too_late_are_loaded_again_and_counted() {
-    let mut stand = viewer(Duration::from_secs(40));
-    stand.seconds(40);
-    let reloads = stand.totals().hash_reloads;
-    assert!(reloads > 0 && most_requested(&stand) > 1, "{reloads}: {:?}", stand.requests);
-    let said = stand
+    let mut fixture = viewer(Duration::from_secs(40));
+    fixture.seconds(40);
+    let reloads = fixture.totals().hash_reloads;
+    assert!(reloads > 0 && most_requested(&fixture) > 1, "{reloads}: {:?}", fixture.requests);
+    let said = fixture
         .anomalies()
         .iter()
         .filter(|said| said.contains("its hash did not come in time"))
         .count();
-    assert!(said > 0, "{:?}", stand.anomalies());
+    assert!(said > 0, "{:?}", fixture.anomalies());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::live::{DATED, lowest, stand as live, whole};
+use super::live::{DATED, fixture as live, lowest, whole};
 use super::segmented::{serve, sound_alone, transport_stream, with_sound};
 use super::*;
 
@@ -10,7 +10,7 @@ use super::*;
 const TABLES_LEN: usize = 2 * 188;
 
 /// A recording of segments of two seconds, which is played once.
-fn recording(segments: &[Option<Vec<u8>>]) -> Stand {
+fn recording(segments: &[Option<Vec<u8>>]) -> Fixture {
     let mut playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-PLAYLIST-TYPE:VOD\n".to_owned();
     let mut files = BTreeMap::new();
     for (number, segment) in segments.iter().enumerate() {
@@ -22,7 +22,7 @@ fn recording(segments: &[Option<Vec<u8>>]) -> Stand {
     }
     files.insert("/a.m3u8".to_owned(), (playlist + "#EXT-X-ENDLIST\n").into());
     let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
-    Stand::at("http://10.0.0.1/a.m3u8", once, 1_000_000, serve(files))
+    Fixture::at("http://10.0.0.1/a.m3u8", once, 1_000_000, serve(files))
 }
 
 fn pictures(number: u64) -> Vec<u8> {
@@ -32,18 +32,18 @@ fn pictures(number: u64) -> Vec<u8> {
 #[test]
 fn sound_that_is_missing_in_a_transport_stream_is_silence() {
     let segments = (0..5).map(|number| Some(with_sound(2 * number..2 * number + 2, 4_000..4_667)));
-    let mut stand = recording(&segments.collect::<Vec<_>>());
-    stand.seconds(15);
-    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
-    assert_eq!(stand.requests.len(), 6, "each segment once: {:?}", stand.requests);
-    let totals = stand.totals();
+    let mut fixture = recording(&segments.collect::<Vec<_>>());
+    fixture.seconds(15);
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.anomalies());
+    assert_eq!(fixture.requests.len(), 6, "each segment once: {:?}", fixture.requests);
+    let totals = fixture.totals();
     assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{totals:?}");
     assert!((9_990_000..10_030_000).contains(&totals.played_us), "{totals:?}");
-    assert_eq!(stand.frames_played(0), 250);
-    let sound = stand.frames_played(1);
+    assert_eq!(fixture.frames_played(0), 250);
+    let sound = fixture.frames_played(1);
     assert_eq!(sound, 438, "469 frames, of which 31 are missing");
 
-    let mut stand = live(
+    let mut fixture = live(
         lowest(),
         1_000_000,
         Box::new(|path, _| {
@@ -54,8 +54,8 @@ fn sound_that_is_missing_in_a_transport_stream_is_silence() {
             })
         }),
     );
-    stand.seconds(40);
-    let totals = stand.totals();
+    fixture.seconds(40);
+    let totals = fixture.totals();
     assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{totals:?}");
     assert!(totals.played_us > 38_000_000, "{totals:?}");
 }
@@ -63,10 +63,10 @@ fn sound_that_is_missing_in_a_transport_stream_is_silence() {
 #[test]
 fn sound_alone_gets_no_silence() {
     let sound = |number: u64| sound_alone(2 * number..2 * number + 2, 4_000..4_667);
-    let mut stand = recording(&(0..5).map(|number| Some(sound(number))).collect::<Vec<_>>());
-    stand.seconds(15);
-    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
-    let totals = stand.totals();
+    let mut fixture = recording(&(0..5).map(|number| Some(sound(number))).collect::<Vec<_>>());
+    fixture.seconds(15);
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.anomalies());
+    let totals = fixture.totals();
     assert_eq!(totals.stall_count, 1, "{totals:?}");
     assert!((640_000..680_000).contains(&totals.skipped_us), "{totals:?}");
 }
@@ -74,24 +74,27 @@ fn sound_alone_gets_no_silence() {
 #[test]
 fn a_hole_is_jumped_over_and_is_not_the_end() {
     let segments = (0..5).map(|number| (number != 2).then(|| pictures(number)));
-    let mut stand = recording(&segments.collect::<Vec<_>>());
-    stand.seconds(15);
-    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
-    assert_eq!(stand.requests.len(), 5, "{:?}", stand.requests);
-    let totals = stand.totals();
+    let mut fixture = recording(&segments.collect::<Vec<_>>());
+    fixture.seconds(15);
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.anomalies());
+    assert_eq!(fixture.requests.len(), 5, "{:?}", fixture.requests);
+    let totals = fixture.totals();
     assert_eq!((totals.stall_count, totals.skipped_us), (1, 2_000_000), "{totals:?}");
     assert!(totals.stall_us < 20_000, "{totals:?}");
-    assert_eq!((totals.played_us, stand.frames_played(0)), (8_000_000, 200));
+    assert_eq!((totals.played_us, fixture.frames_played(0)), (8_000_000, 200));
 }
 
 #[test]
 fn a_recording_that_begins_later_is_played_from_there() {
     let segments = (0..5).map(|number| (number > 1).then(|| pictures(number)));
-    let mut stand = recording(&segments.collect::<Vec<_>>());
-    stand.seconds(10);
-    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
-    let totals = stand.totals();
-    assert_eq!((totals.played_us, totals.stall_count, stand.frames_played(0)), (6_000_000, 0, 150));
+    let mut fixture = recording(&segments.collect::<Vec<_>>());
+    fixture.seconds(10);
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.anomalies());
+    let totals = fixture.totals();
+    assert_eq!(
+        (totals.played_us, totals.stall_count, fixture.frames_played(0)),
+        (6_000_000, 0, 150)
+    );
 }
 
 #[test]
@@ -106,10 +109,10 @@ fn who_begins_inside_a_hole_begins_behind_it() {
     ]);
     let position = PlaybackPosition::At(Duration::from_secs(5));
     let once = PlayerConfig { at_end: AtEnd::Leave, position, ..buffering(20) };
-    let mut stand = Stand::at("http://10.0.0.1/a.m3u8", once, 5_000_000, serve(files));
-    stand.seconds(12);
-    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.totals());
-    let totals = stand.totals();
+    let mut fixture = Fixture::at("http://10.0.0.1/a.m3u8", once, 5_000_000, serve(files));
+    fixture.seconds(12);
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.totals());
+    let totals = fixture.totals();
     assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{totals:?}");
     assert!((5_900_000..6_100_000).contains(&totals.played_us), "{totals:?}");
 }
@@ -117,36 +120,44 @@ fn who_begins_inside_a_hole_begins_behind_it() {
 #[test]
 fn who_leaves_before_its_buffer_is_empty_has_failed_if_nothing_more_came() {
     let segments: Vec<_> = (0..5).map(|number| Some(pictures(number))).collect();
-    let mut stand = recording(&segments);
+    let mut fixture = recording(&segments);
     let there = (0..2).map(|number| (format!("/{number}.ts"), pictures(number)));
-    stand.answers = serve(there.collect());
-    stand.seconds(2);
-    assert_eq!(stand.ended, None, "it has what it plays");
-    let anomalies = stand.anomalies();
+    fixture.answers = serve(there.collect());
+    fixture.seconds(2);
+    assert_eq!(fixture.ended, None, "it has what it plays");
+    let anomalies = fixture.anomalies();
     assert!(anomalies.iter().any(|text| text.contains("cannot fetch more: http_404")));
-    stand.viewer.handle(stand.now, Input::Leave { others_follow: false });
-    stand.drain();
-    assert!(stand.failure().starts_with("http_404: http://10.0.0.1/2.ts"), "{}", stand.failure());
+    fixture.viewer.handle(fixture.now, Input::Leave { others_follow: false });
+    fixture.drain();
+    assert!(
+        fixture.failure().starts_with("http_404: http://10.0.0.1/2.ts"),
+        "{}",
+        fixture.failure()
+    );
 }
 
 #[test]
 fn what_is_buffered_is_played_before_a_missing_segment_ends_the_viewer() {
     let segments: Vec<_> = (0..5).map(|number| Some(pictures(number))).collect();
-    let mut stand = recording(&segments);
+    let mut fixture = recording(&segments);
     let there = (0..2).map(|number| (format!("/{number}.ts"), pictures(number)));
-    stand.answers = serve(there.collect());
-    stand.seconds(3);
-    assert_eq!(stand.ended, None, "it has what it plays");
-    assert!(stand.requests.last().is_some_and(|last| last.starts_with("/2.ts")));
-    stand.seconds(3);
-    assert!(stand.failure().starts_with("http_404: http://10.0.0.1/2.ts"), "{}", stand.failure());
-    let totals = stand.totals();
-    assert_eq!((totals.played_us, stand.frames_played(0)), (4_000_000, 100), "{totals:?}");
-    assert_eq!(totals.requests_failed, 1, "{:?}", stand.requests);
+    fixture.answers = serve(there.collect());
+    fixture.seconds(3);
+    assert_eq!(fixture.ended, None, "it has what it plays");
+    assert!(fixture.requests.last().is_some_and(|last| last.starts_with("/2.ts")));
+    fixture.seconds(3);
+    assert!(
+        fixture.failure().starts_with("http_404: http://10.0.0.1/2.ts"),
+        "{}",
+        fixture.failure()
+    );
+    let totals = fixture.totals();
+    assert_eq!((totals.played_us, fixture.frames_played(0)), (4_000_000, 100), "{totals:?}");
+    assert_eq!(totals.requests_failed, 1, "{:?}", fixture.requests);
 }
 
 /// A live stream whose segments lack their tables, as `lacks` says by their order.
-fn without_tables(lacks: fn(usize) -> bool) -> Stand {
+fn without_tables(lacks: fn(usize) -> bool) -> Fixture {
     let mut order = Vec::new();
     let answers: Answers = Box::new(move |path, _| {
         let mut reply = DATED.answer(path);
@@ -161,9 +172,9 @@ fn without_tables(lacks: fn(usize) -> bool) -> Stand {
         }
         Some(reply)
     });
-    let mut stand = live(lowest(), 1_000_000, answers);
-    stand.seconds(30);
-    stand
+    let mut fixture = live(lowest(), 1_000_000, answers);
+    fixture.seconds(30);
+    fixture
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use throng_observation::DATES_AHEAD_US_MAX;
 
-use super::live::{assert_in_order, last_live, lowest, stand, whole};
+use super::live::{assert_in_order, fixture, last_live, lowest, whole};
 use super::segmented::transport_stream;
 use super::*;
 
@@ -69,25 +69,26 @@ impl Jump {
         whole(transport_stream(begins_s..begins_s + SEGMENT_S, frame_bytes))
     }
 
-    fn played(self, player: PlayerConfig) -> Stand {
-        let mut stand = stand(player, 1_000_000, Box::new(move |path, _| Some(self.answer(path))));
-        stand.seconds(60);
-        stand
+    fn played(self, player: PlayerConfig) -> Fixture {
+        let mut fixture =
+            fixture(player, 1_000_000, Box::new(move |path, _| Some(self.answer(path))));
+        fixture.seconds(60);
+        fixture
     }
 }
 
 /// Everything was played, and once.
 #[track_caller]
-fn assert_played_on(stand: &Stand, what: Jump) {
-    let totals = stand.totals();
+fn assert_played_on(fixture: &Fixture, what: Jump) {
+    let totals = fixture.totals();
     assert_eq!(
         (totals.stall_count, totals.skipped_us, totals.requests_failed, totals.missed),
         (0, 0, 0, 0),
         "{what:?}: {:?}",
-        stand.anomalies()
+        fixture.anomalies()
     );
-    assert_in_order(stand);
-    let played = stand.frames_played(0);
+    assert_in_order(fixture);
+    let played = fixture.frames_played(0);
     assert!((1_470..=1_500).contains(&played), "{what:?}: {played}");
 }
 
@@ -98,9 +99,9 @@ fn dates_that_jump_neither_stall_nor_skip_and_latency_follows_them() {
     {
         for (is_announced, media_s) in [(false, 0), (true, 0), (true, -60)] {
             let jump = Jump { dates_s: Some(dates_s), media_s, is_announced, begins_anew: false };
-            let stand = jump.played(lowest());
-            assert_played_on(&stand, jump);
-            let live = last_live(&stand);
+            let fixture = jump.played(lowest());
+            assert_played_on(&fixture, jump);
+            let live = last_live(&fixture);
             let (from_us, to_us) = (expect_s * 1_000_000, expect_s * 1_000_000 + 900_000);
             assert!((from_us..to_us).contains(&live.since_date_us.unwrap()), "{jump:?}: {live:?}");
             assert!((11_100_000..12_900_000).contains(&live.to_edge_us), "{jump:?}: {live:?}");
@@ -110,7 +111,7 @@ fn dates_that_jump_neither_stall_nor_skip_and_latency_follows_them() {
                 "{jump:?}: {live:?}"
             );
             assert!(live.over_target_us.abs() < 900_000, "{jump:?}: {live:?}");
-            let said = stand.anomalies();
+            let said = fixture.anomalies();
             let said: Vec<_> =
                 said.iter().filter(|text| text.contains("the dates jump by")).collect();
             assert!(said.len() == 1 && said[0].contains("at segment 27"), "{jump:?}: {said:?}");
@@ -124,17 +125,17 @@ fn time_stamps_that_jump_neither_stall_nor_skip_whether_announced_or_not() {
         for media_s in [1_000, 3, -3, -60] {
             for is_announced in [true, false] {
                 let jump = Jump { dates_s, media_s, is_announced, begins_anew: false };
-                let stand = jump.played(lowest());
-                assert_played_on(&stand, jump);
-                let live = last_live(&stand);
+                let fixture = jump.played(lowest());
+                assert_played_on(&fixture, jump);
+                let live = last_live(&fixture);
                 let latency_us = live.since_date_us.unwrap_or(live.to_edge_us);
                 assert!((12_000_000..12_900_000).contains(&latency_us), "{jump:?}: {live:?}");
-                let said = stand.anomalies();
+                let said = fixture.anomalies();
                 let said = said
                     .iter()
                     .filter(|text| text.contains("low-27.ts: time stamps jump by"))
                     .count();
-                assert_eq!(said, usize::from(!is_announced), "{jump:?}: {:?}", stand.anomalies());
+                assert_eq!(said, usize::from(!is_announced), "{jump:?}: {:?}", fixture.anomalies());
             }
         }
     }
@@ -144,21 +145,21 @@ fn time_stamps_that_jump_neither_stall_nor_skip_whether_announced_or_not() {
 fn another_rendition_is_on_the_same_axis_after_a_jump() {
     let jump =
         Jump { dates_s: Some((0, -60)), media_s: -60, is_announced: true, begins_anew: false };
-    let mut stand =
-        stand(PlayerConfig::default(), 100_000, Box::new(move |path, _| Some(jump.answer(path))));
-    stand.seconds(30);
-    assert_eq!(stand.totals().switches, 0, "the line carries no more than the low one");
-    stand.bytes_per_s = 1_000_000;
-    stand.seconds(90);
-    let totals = stand.totals();
+    let mut fixture =
+        fixture(PlayerConfig::default(), 100_000, Box::new(move |path, _| Some(jump.answer(path))));
+    fixture.seconds(30);
+    assert_eq!(fixture.totals().switches, 0, "the line carries no more than the low one");
+    fixture.bytes_per_s = 1_000_000;
+    fixture.seconds(90);
+    let totals = fixture.totals();
     assert_eq!(
         (totals.switches, totals.stall_count, totals.skipped_us, totals.missed),
         (1, 0, 0, 0),
         "{:?}",
-        stand.anomalies()
+        fixture.anomalies()
     );
-    assert_in_order(&stand);
-    let live = last_live(&stand);
+    assert_in_order(&fixture);
+    let live = last_live(&fixture);
     assert!((73_000_000..74_500_000).contains(&live.since_date_us.unwrap()), "{live:?}");
 }
 
@@ -166,10 +167,10 @@ fn another_rendition_is_on_the_same_axis_after_a_jump() {
 fn a_stream_that_begins_anew_with_earlier_dates_is_played_on() {
     let jump =
         Jump { dates_s: Some((0, -60)), media_s: -60, is_announced: false, begins_anew: true };
-    let stand = jump.played(lowest());
-    assert_played_on(&stand, jump);
-    assert!(stand.anomalies().iter().any(|text| text.contains("the stream began anew")));
-    let live = last_live(&stand);
+    let fixture = jump.played(lowest());
+    assert_played_on(&fixture, jump);
+    assert!(fixture.anomalies().iter().any(|text| text.contains("the stream began anew")));
+    let live = last_live(&fixture);
     assert!((72_000_000..72_900_000).contains(&live.since_date_us.unwrap()), "{live:?}");
 }
 
@@ -178,16 +179,16 @@ fn a_stream_that_begins_anew_with_earlier_dates_is_played_on() {
 fn who_meets_a_jump_behind_a_missing_segment_plays_on() {
     let jump = Jump { media_s: -60, ..Jump::default() };
     let lacks = format!("-{}.ts", JUMPS_AT - 1);
-    let mut stand = stand(
+    let mut fixture = fixture(
         lowest(),
         1_000_000,
         Box::new(move |path, _| {
             Some(if path.ends_with(&lacks) { Reply::of(404, &[]) } else { jump.answer(path) })
         }),
     );
-    stand.seconds(150);
-    let live = last_live(&stand);
+    fixture.seconds(150);
+    let live = last_live(&fixture);
     assert!((0..90_000_000).contains(&live.to_edge_us), "{live:?}");
-    let played = stand.frames_played(0);
-    assert!(played > 25 * 60, "{played}: {:?}", stand.totals());
+    let played = fixture.frames_played(0);
+    assert!(played > 25 * 60, "{played}: {:?}", fixture.totals());
 }

@@ -86,24 +86,24 @@ pub(super) fn lowest() -> PlayerConfig {
     PlayerConfig { rendition: RenditionPolicy::Lowest, ..PlayerConfig::default() }
 }
 
-pub(super) fn stand(player: PlayerConfig, bytes_per_s: u64, answers: Answers) -> Stand {
-    Stand::at("http://10.0.0.1/master.m3u8", player, bytes_per_s, answers)
+pub(super) fn fixture(player: PlayerConfig, bytes_per_s: u64, answers: Answers) -> Fixture {
+    Fixture::at("http://10.0.0.1/master.m3u8", player, bytes_per_s, answers)
 }
 
-fn of(live: Live, player: PlayerConfig, bytes_per_s: u64) -> Stand {
-    stand(player, bytes_per_s, Box::new(move |path, _| Some(live.answer(path))))
+fn of(live: Live, player: PlayerConfig, bytes_per_s: u64) -> Fixture {
+    fixture(player, bytes_per_s, Box::new(move |path, _| Some(live.answer(path))))
 }
 
 /// Requests for this path, and when each was made.
-pub(super) fn times_of(stand: &Stand, path: &str) -> Vec<f64> {
-    let both = stand.requests.iter().zip(&stand.requested_at);
+pub(super) fn times_of(fixture: &Fixture, path: &str) -> Vec<f64> {
+    let both = fixture.requests.iter().zip(&fixture.requested_at);
     let named = both.filter(|(request, _)| request.split([' ', '?']).next() == Some(path));
     named.map(|(_, at)| at.as_secs_f64()).collect()
 }
 
 /// Numbers of the segments that were requested, in order.
-pub(super) fn segments(stand: &Stand) -> Vec<u64> {
-    let numbers = stand.requests.iter().filter_map(|request| {
+pub(super) fn segments(fixture: &Fixture) -> Vec<u64> {
+    let numbers = fixture.requests.iter().filter_map(|request| {
         request.split(' ').next()?.strip_suffix(".ts")?.rsplit('-').next()?.parse().ok()
     });
     numbers.collect()
@@ -111,84 +111,84 @@ pub(super) fn segments(stand: &Stand) -> Vec<u64> {
 
 /// Each segment was requested once, in order.
 #[track_caller]
-pub(super) fn assert_in_order(stand: &Stand) {
-    let numbers = segments(stand);
+pub(super) fn assert_in_order(fixture: &Fixture) {
+    let numbers = segments(fixture);
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
 }
 
-pub(super) fn last_live(stand: &Stand) -> LiveInterval {
-    stand.intervals().last().unwrap().live.unwrap()
+pub(super) fn last_live(fixture: &Fixture) -> LiveInterval {
+    fixture.intervals().last().unwrap().live.unwrap()
 }
 
 /// How far behind live it plays, by the dates of its playlist.
-fn since_date_us(stand: &Stand) -> i64 {
-    last_live(stand).since_date_us.unwrap()
+fn since_date_us(fixture: &Fixture) -> i64 {
+    last_live(fixture).since_date_us.unwrap()
 }
 
 #[test]
 fn playback_begins_three_target_durations_behind_the_end_and_stays_there() {
-    let mut stand = of(DATED, lowest(), 1_000_000);
-    stand.seconds(40);
+    let mut fixture = of(DATED, lowest(), 1_000_000);
+    fixture.seconds(40);
     assert_eq!(
-        segments(&stand)[..4],
+        segments(&fixture)[..4],
         [22, 23, 24, 25],
         "24 is the last complete one: {:?}",
-        stand.requests
+        fixture.requests
     );
-    let reloads = times_of(&stand, "/low.m3u8");
+    let reloads = times_of(&fixture, "/low.m3u8");
     for pair in reloads.windows(2) {
         assert!(
             (pair[1] - pair[0] - 4.0).abs() < 0.03,
             "a target duration after the last request: {reloads:?}"
         );
     }
-    let totals = stand.totals();
+    let totals = fixture.totals();
     assert_eq!(
         (totals.stall_count, totals.requests_failed, totals.skipped_us),
         (0, 0, 0),
         "{totals:?}"
     );
     assert!(totals.startup_us < 300_000, "{totals:?}");
-    let live = last_live(&stand);
+    let live = last_live(&fixture);
     assert!(
-        (12_000_000..12_400_000).contains(&since_date_us(&stand)),
+        (12_000_000..12_400_000).contains(&since_date_us(&fixture)),
         "12 s and the startup: {live:?}"
     );
     assert!(live.over_target_us < 400_000, "{live:?}");
     // Between segments there is nothing that could be delivered, so that nothing is short.
     assert!(
-        stand
+        fixture
             .intervals()
             .iter()
             .all(|interval| interval.delivery_ratio.is_none_or(|ratio| ratio > 0.98))
     );
-    let played = stand.frames_played(0);
+    let played = fixture.frames_played(0);
     assert!((975..=1_000).contains(&played), "{played}");
 }
 
 #[test]
 fn without_dates_the_latency_is_that_to_the_end_of_the_playlist() {
-    let mut stand = of(Live { has_dates: false, ..DATED }, lowest(), 1_000_000);
-    stand.seconds(30);
-    let live = last_live(&stand);
+    let mut fixture = of(Live { has_dates: false, ..DATED }, lowest(), 1_000_000);
+    fixture.seconds(30);
+    let live = last_live(&fixture);
     assert_eq!((live.since_date_us, live.dates_ahead_us), (None, None));
     assert!((12_000_000..12_400_000).contains(&live.to_edge_us), "{live:?}");
-    assert_eq!((stand.totals().stall_count, stand.totals().skipped_us), (0, 0));
+    assert_eq!((fixture.totals().stall_count, fixture.totals().skipped_us), (0, 0));
 }
 
 #[test]
 fn the_scenario_chooses_the_latency() {
     let live = LivePolicy { latency: Some(Duration::from_secs(20)), ..LivePolicy::default() };
-    let mut stand = of(DATED, PlayerConfig { live, ..lowest() }, 1_000_000);
-    stand.seconds(10);
-    assert_eq!(segments(&stand)[..2], [20, 21]);
-    assert!((20_000_000..20_400_000).contains(&since_date_us(&stand)));
+    let mut fixture = of(DATED, PlayerConfig { live, ..lowest() }, 1_000_000);
+    fixture.seconds(10);
+    assert_eq!(segments(&fixture)[..2], [20, 21]);
+    assert!((20_000_000..20_400_000).contains(&since_date_us(&fixture)));
 }
 
 #[test]
 fn an_unchanged_playlist_is_asked_for_again_after_half_of_the_time() {
     let stops = Duration::from_secs(8);
-    let mut stand = stand(
+    let mut fixture = fixture(
         lowest(),
         1_000_000,
         Box::new(move |path, _| {
@@ -199,88 +199,88 @@ fn an_unchanged_playlist_is_asked_for_again_after_half_of_the_time() {
             Some(reply)
         }),
     );
-    stand.seconds(40);
+    fixture.seconds(40);
     let late: Vec<f64> =
-        times_of(&stand, "/low.m3u8").into_iter().filter(|at| *at > 13.0).collect();
+        times_of(&fixture, "/low.m3u8").into_iter().filter(|at| *at > 13.0).collect();
     assert!(late.windows(2).all(|pair| (pair[1] - pair[0] - 2.0).abs() < 0.03), "{late:?}");
-    let totals = stand.totals();
+    let totals = fixture.totals();
     assert_eq!(totals.stall_count, 1);
     assert!(totals.stall_us > 15_000_000, "{totals:?}");
-    assert!(stand.ended.is_none(), "its user has patience");
+    assert!(fixture.ended.is_none(), "its user has patience");
 }
 
 #[test]
 fn a_slow_line_stalls_and_the_position_stays_behind() {
     // 45 kB/s are the bitrate; 30 kB/s two thirds of it.
-    let mut stand = of(DATED, lowest(), 1_000_000);
-    stand.seconds(10);
-    stand.bytes_per_s = 30_000;
-    stand.seconds(60);
-    let totals = stand.totals();
+    let mut fixture = of(DATED, lowest(), 1_000_000);
+    fixture.seconds(10);
+    fixture.bytes_per_s = 30_000;
+    fixture.seconds(60);
+    let totals = fixture.totals();
     assert!(totals.stall_count >= 3, "{totals:?}");
-    let live = last_live(&stand);
-    let behind_us = since_date_us(&stand) - 12_200_000;
+    let live = last_live(&fixture);
+    let behind_us = since_date_us(&fixture) - 12_200_000;
     assert!((behind_us - totals.stall_us as i64).abs() < 1_500_000, "{live:?} {totals:?}");
     assert!(live.over_target_us > 3_500_000, "{live:?}");
-    let ratio = stand.intervals().last().unwrap().delivery_ratio.unwrap();
+    let ratio = fixture.intervals().last().unwrap().delivery_ratio.unwrap();
     assert!((0.5..0.8).contains(&ratio), "{ratio}");
 }
 
 #[test]
 fn a_player_that_falls_out_of_the_playlist_returns_to_its_end() {
-    let mut stand = of(DATED, lowest(), 1_000_000);
-    stand.seconds(6);
-    stand.bytes_per_s = 0;
-    stand.seconds(100);
-    stand.bytes_per_s = 1_000_000;
-    stand.seconds(20);
-    let totals = stand.totals();
+    let mut fixture = of(DATED, lowest(), 1_000_000);
+    fixture.seconds(6);
+    fixture.bytes_per_s = 0;
+    fixture.seconds(100);
+    fixture.bytes_per_s = 1_000_000;
+    fixture.seconds(20);
+    let totals = fixture.totals();
     assert_eq!(totals.stall_count, 1, "{totals:?}");
     assert!(totals.skipped_us > 60_000_000, "{totals:?}");
     // What the server had answered to the request that was under way is up to 20 s old.
-    let latency_us = since_date_us(&stand);
+    let latency_us = since_date_us(&fixture);
     assert!((12_000_000..33_000_000).contains(&latency_us), "{latency_us}");
-    assert!(stand.ended.is_none());
+    assert!(fixture.ended.is_none());
 }
 
 #[test]
 fn a_bound_of_the_latency_makes_it_jump_forward() {
     let live = LivePolicy { latency_max: Some(Duration::from_secs(16)), ..LivePolicy::default() };
-    let mut stand = of(DATED, PlayerConfig { live, ..lowest() }, 1_000_000);
-    stand.seconds(6);
-    stand.bytes_per_s = 1_000;
-    stand.seconds(20);
-    stand.bytes_per_s = 1_000_000;
-    stand.seconds(20);
-    assert!(stand.totals().skipped_us > 5_000_000, "{:?}", stand.totals());
-    assert!(since_date_us(&stand) < 17_000_000);
+    let mut fixture = of(DATED, PlayerConfig { live, ..lowest() }, 1_000_000);
+    fixture.seconds(6);
+    fixture.bytes_per_s = 1_000;
+    fixture.seconds(20);
+    fixture.bytes_per_s = 1_000_000;
+    fixture.seconds(20);
+    assert!(fixture.totals().skipped_us > 5_000_000, "{:?}", fixture.totals());
+    assert!(since_date_us(&fixture) < 17_000_000);
 }
 
 #[test]
 fn a_missing_segment_is_left_out_and_playback_jumps_over_it() {
-    let mut stand = stand(
+    let mut fixture = fixture(
         lowest(),
         1_000_000,
         Box::new(|path, _| {
             Some(if path == "/low-26.ts" { Reply::of(404, &[]) } else { DATED.answer(path) })
         }),
     );
-    stand.seconds(40);
-    let totals = stand.totals();
+    fixture.seconds(40);
+    let totals = fixture.totals();
     assert_eq!(totals.requests_failed, 1);
     assert!((3_900_000..4_100_000).contains(&totals.skipped_us), "{totals:?}");
     assert_eq!(
-        segments(&stand).iter().filter(|number| **number == 26).count(),
+        segments(&fixture).iter().filter(|number| **number == 26).count(),
         1,
         "players do not repeat 404"
     );
     assert!(
-        stand
+        fixture
             .anomalies()
             .iter()
             .any(|text| text.starts_with("left out: http://10.0.0.1/low-26.ts"))
     );
-    assert!(since_date_us(&stand) < 9_000_000, "what it jumped over brought it nearer");
+    assert!(since_date_us(&fixture) < 9_000_000, "what it jumped over brought it nearer");
 }
 
 #[test]
@@ -300,53 +300,54 @@ fn a_playlist_that_only_forgets_does_not_move_a_stream_without_dates() {
             text.lines().skip(3 + 2 * 2).map(|line| format!("{line}\n")).collect::<String>();
         Some(whole(format!("{head}{listed}").into_bytes()))
     });
-    let mut stand = stand(lowest(), 1_000_000, answers);
-    stand.seconds(10);
-    let before_us = last_live(&stand).to_edge_us;
-    stand.seconds(30);
+    let mut fixture = fixture(lowest(), 1_000_000, answers);
+    fixture.seconds(10);
+    let before_us = last_live(&fixture).to_edge_us;
+    fixture.seconds(30);
     assert_eq!(
-        (stand.totals().stall_count, stand.totals().skipped_us),
+        (fixture.totals().stall_count, fixture.totals().skipped_us),
         (0, 0),
         "{:?}",
-        stand.anomalies()
+        fixture.anomalies()
     );
     assert!(
-        last_live(&stand).to_edge_us.abs_diff(before_us) < 2_500_000,
+        last_live(&fixture).to_edge_us.abs_diff(before_us) < 2_500_000,
         "{before_us} {:?}",
-        last_live(&stand)
+        last_live(&fixture)
     );
 }
 
 #[test]
 fn the_end_of_the_stream_ends_the_viewer_after_its_last_frame() {
-    let mut stand =
+    let mut fixture =
         of(Live { ends_at: Some(Duration::from_secs(20)), ..DATED }, lowest(), 1_000_000);
-    stand.seconds(60);
-    assert_eq!(stand.ended, Some(Outcome::Completed));
-    let played = stand.frames_played(0);
+    fixture.seconds(60);
+    assert_eq!(fixture.ended, Some(Outcome::Completed));
+    let played = fixture.frames_played(0);
     assert!(
         (795..=800).contains(&played),
         "segments 22 to 29, but for what came before the start: {played}"
     );
-    assert_eq!(stand.totals().stall_count, 0);
+    assert_eq!(fixture.totals().stall_count, 0);
 }
 
 #[test]
 fn the_rendition_follows_the_rate_and_the_other_playlist_is_loaded_first() {
-    let mut stand = of(DATED, PlayerConfig::default(), 1_000_000);
-    stand.seconds(20);
-    assert_eq!(stand.totals().switches, 1);
-    let requests: Vec<&str> = stand.requests.iter().map(|r| r.split(' ').next().unwrap()).collect();
+    let mut fixture = of(DATED, PlayerConfig::default(), 1_000_000);
+    fixture.seconds(20);
+    assert_eq!(fixture.totals().switches, 1);
+    let requests: Vec<&str> =
+        fixture.requests.iter().map(|r| r.split(' ').next().unwrap()).collect();
     let at = requests.iter().position(|path| *path == "/high.m3u8").unwrap();
     assert!(requests[at + 1].starts_with("/high-"), "{requests:?}");
     assert!(!requests[at..].contains(&"/low.m3u8"), "only one playlist is followed: {requests:?}");
-    assert_eq!((stand.totals().stall_count, stand.totals().skipped_us), (0, 0));
-    assert_in_order(&stand);
+    assert_eq!((fixture.totals().stall_count, fixture.totals().skipped_us), (0, 0));
+    assert_in_order(&fixture);
 }
 
 #[test]
 fn playlists_that_go_back_fail_or_begin_anew_are_survived_and_named() {
-    let mut stand = stand(
+    let mut fixture = fixture(
         lowest(),
         1_000_000,
         Box::new(|path, _| {
@@ -360,18 +361,18 @@ fn playlists_that_go_back_fail_or_begin_anew_are_survived_and_named() {
             Some(reply)
         }),
     );
-    stand.seconds(50);
-    let totals = stand.totals();
-    assert!(stand.anomalies().iter().any(|text| text.contains("an older playlist than before")));
+    fixture.seconds(50);
+    let totals = fixture.totals();
+    assert!(fixture.anomalies().iter().any(|text| text.contains("an older playlist than before")));
     assert_eq!(
         (totals.stall_count, totals.skipped_us),
         (0, 0),
         "{totals:?} {:?}",
-        stand.anomalies()
+        fixture.anomalies()
     );
     assert!((1..=4).contains(&totals.requests_failed), "{totals:?}");
 
-    let mut anew = self::stand(
+    let mut anew = self::fixture(
         lowest(),
         1_000_000,
         Box::new(|path, _| {
@@ -408,11 +409,11 @@ fn what_is_no_media_is_left_out_until_nothing_else_comes() {
             Some(if is_broken { whole(b"<html>".repeat(500)) } else { DATED.answer(path) })
         })
     };
-    let mut one = stand(lowest(), 1_000_000, broken(26..27));
+    let mut one = fixture(lowest(), 1_000_000, broken(26..27));
     one.seconds(40);
     assert!(one.ended.is_none() && one.totals().skipped_us > 3_900_000);
     assert!(one.anomalies().iter().any(|text| text.contains("low-26.ts")), "{:?}", one.anomalies());
-    let mut all = stand(lowest(), 1_000_000, broken(0..999));
+    let mut all = fixture(lowest(), 1_000_000, broken(0..999));
     all.seconds(20);
     assert!(
         all.failure().contains("is neither MP4, MPEG-TS, WebM nor packed audio"),
@@ -445,7 +446,7 @@ fn an_encrypted_stream_is_decrypted_with_its_keys_which_are_fetched_once_each() 
     use aws_lc_rs::iv::FixedLength;
 
     let key = |number: u64| -> [u8; 16] { std::array::from_fn(|at| at as u8 + (number % 2) as u8) };
-    let mut stand = stand(
+    let mut fixture = fixture(
         lowest(),
         1_000_000,
         Box::new(move |path, _| {
@@ -472,13 +473,13 @@ fn an_encrypted_stream_is_decrypted_with_its_keys_which_are_fetched_once_each() 
             Some(reply)
         }),
     );
-    stand.seconds(20);
-    assert_eq!(["/key0", "/key1"].map(|path| times_of(&stand, path).len()), [1, 1]);
-    let totals = stand.totals();
-    assert_eq!((totals.stall_count, totals.requests_failed), (0, 0), "{:?}", stand.anomalies());
+    fixture.seconds(20);
+    assert_eq!(["/key0", "/key1"].map(|path| times_of(&fixture, path).len()), [1, 1]);
+    let totals = fixture.totals();
+    assert_eq!((totals.stall_count, totals.requests_failed), (0, 0), "{:?}", fixture.anomalies());
     assert!(
-        stand.frames_played(0) > 475 && stand.anomalies().is_empty(),
+        fixture.frames_played(0) > 475 && fixture.anomalies().is_empty(),
         "{:?}",
-        stand.anomalies()
+        fixture.anomalies()
     );
 }

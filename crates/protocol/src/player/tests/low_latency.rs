@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_scenario::LivePolicy;
 
-use super::live::{last_live, stand, times_of, whole};
+use super::live::{fixture, last_live, times_of, whole};
 use super::segmented::transport_stream;
 use super::*;
 
@@ -84,24 +84,24 @@ fn answer(path: &str) -> Reply {
     Reply { not_before, ..whole(transport_stream(seconds, 1_800)) }
 }
 
-fn playing(live: LivePolicy) -> Stand {
+fn playing(live: LivePolicy) -> Fixture {
     let player = PlayerConfig { live, ..PlayerConfig::default() };
-    let mut stand = stand(player, 1_000_000, Box::new(|path, _| Some(answer(path))));
-    stand.seconds(30);
-    let totals = stand.totals();
+    let mut fixture = fixture(player, 1_000_000, Box::new(|path, _| Some(answer(path))));
+    fixture.seconds(30);
+    let totals = fixture.totals();
     assert_eq!(
         (totals.stall_count, totals.skipped_us, totals.requests_failed),
         (0, 0, 0),
         "{:?}",
-        stand.anomalies()
+        fixture.anomalies()
     );
-    stand
+    fixture
 }
 
 #[test]
 fn parts_are_played_and_the_playlist_is_awaited() {
-    let stand = playing(LivePolicy::default());
-    let media: Vec<&str> = stand.requests.iter().map(|r| r.split(' ').next().unwrap()).collect();
+    let fixture = playing(LivePolicy::default());
+    let media: Vec<&str> = fixture.requests.iter().map(|r| r.split(' ').next().unwrap()).collect();
     let media: Vec<&str> = media.into_iter().filter(|path| path.ends_with(".ts")).collect();
     assert_eq!(
         media[..4],
@@ -109,44 +109,46 @@ fn parts_are_played_and_the_playlist_is_awaited() {
         "3 s behind the end"
     );
     assert!(media.iter().all(|path| path.starts_with("/part-")), "{media:?}");
-    assert_eq!(stand.requests[1], "/master.m3u8?_HLS_msn=25&_HLS_part=0&_HLS_skip=YES 0");
+    assert_eq!(fixture.requests[1], "/master.m3u8?_HLS_msn=25&_HLS_part=0&_HLS_skip=YES 0");
     assert!(
-        stand.requests.contains(&"/master.m3u8?_HLS_msn=26&_HLS_part=3&_HLS_skip=YES 0".to_owned())
+        fixture
+            .requests
+            .contains(&"/master.m3u8?_HLS_msn=26&_HLS_part=3&_HLS_skip=YES 0".to_owned())
     );
-    let reloads = times_of(&stand, "/master.m3u8");
+    let reloads = times_of(&fixture, "/master.m3u8");
     assert!((30..=33).contains(&reloads.len()), "one for each part: {reloads:?}");
-    let live = last_live(&stand);
+    let live = last_live(&fixture);
     assert!((2_900_000..4_200_000).contains(&(live.over_target_us + 3_000_000)), "{live:?}");
-    let played = stand.frames_played(0);
+    let played = fixture.frames_played(0);
     assert!((725..=750).contains(&played), "{played}");
 }
 
 #[test]
 fn without_low_latency_whole_segments_are_played() {
-    let stand = playing(LivePolicy { low_latency: false, ..LivePolicy::default() });
+    let fixture = playing(LivePolicy { low_latency: false, ..LivePolicy::default() });
     assert!(
-        stand.requests.iter().all(|request| !request.starts_with("/part-")),
+        fixture.requests.iter().all(|request| !request.starts_with("/part-")),
         "{:?}",
-        stand.requests
+        fixture.requests
     );
     assert!(
-        stand.requests.iter().any(|request| request.contains("_HLS_msn=25&_HLS_part=3")),
+        fixture.requests.iter().any(|request| request.contains("_HLS_msn=25&_HLS_part=3")),
         "{:?}",
-        stand.requests
+        fixture.requests
     );
-    let live = last_live(&stand);
+    let live = last_live(&fixture);
     assert!((11_500_000..13_000_000).contains(&(live.over_target_us + 12_000_000)), "{live:?}");
 }
 
 #[test]
 fn hinted_parts_are_requested_before_they_exist() {
-    let stand = playing(LivePolicy { preload_hints: true, ..LivePolicy::default() });
-    let early = stand.requests.iter().zip(&stand.requested_at).filter(|(request, at)| {
+    let fixture = playing(LivePolicy { preload_hints: true, ..LivePolicy::default() });
+    let early = fixture.requests.iter().zip(&fixture.requested_at).filter(|(request, at)| {
         let number = request.split([' ', '-', '.']).nth(1).and_then(|n| n.parse::<u64>().ok());
         request.starts_with("/part-") && number.is_some_and(|number| number >= exist(**at))
     });
-    assert!(early.count() > 20, "{:?}", stand.requests);
-    let parts = stand.requests.iter().filter(|request| request.starts_with("/part-"));
+    assert!(early.count() > 20, "{:?}", fixture.requests);
+    let parts = fixture.requests.iter().filter(|request| request.starts_with("/part-"));
     let mut parts: Vec<_> = parts.collect();
     let all = parts.len();
     parts.dedup();
@@ -164,14 +166,14 @@ fn a_hint_that_leads_nowhere_costs_no_media() {
         let is_early = number.is_some_and(|number| number >= exist(clock()));
         Some(if is_early { Reply::of(404, &[]) } else { answer(path) })
     });
-    let mut stand = stand(player, 1_000_000, answers);
-    stand.seconds(30);
-    let totals = stand.totals();
+    let mut fixture = fixture(player, 1_000_000, answers);
+    fixture.seconds(30);
+    let totals = fixture.totals();
     assert_eq!(
         (totals.stall_count, totals.skipped_us, totals.missed),
         (0, 0, 0),
         "{:?}",
-        stand.anomalies()
+        fixture.anomalies()
     );
     assert_eq!(totals.requests_failed, 1, "it is not tried again");
 }
@@ -204,9 +206,9 @@ fn the_first_request_for_another_rendition_is_answered_with_its_end() {
         format!("LAST-MSN={},LAST-PART={}", last / PARTS, last % PARTS)
     };
     let answers: Answers = Box::new(move |path, _| Some(in_two_renditions(path, report)));
-    let mut stand = stand(PlayerConfig::default(), 1_000_000, answers);
-    stand.seconds(30);
-    let totals = stand.totals();
+    let mut fixture = fixture(PlayerConfig::default(), 1_000_000, answers);
+    fixture.seconds(30);
+    let totals = fixture.totals();
     assert_eq!(
         (totals.stall_count, totals.skipped_us, totals.requests_failed),
         (0, 0, 0),
@@ -214,13 +216,13 @@ fn the_first_request_for_another_rendition_is_answered_with_its_end() {
     );
     assert_eq!(totals.switches, 1);
     let switched =
-        stand.requests.iter().position(|request| request.starts_with("/high.m3u8")).unwrap();
-    let (request, at) = (&stand.requests[switched], stand.requested_at[switched]);
+        fixture.requests.iter().position(|request| request.starts_with("/high.m3u8")).unwrap();
+    let (request, at) = (&fixture.requests[switched], fixture.requested_at[switched]);
     let last = exist(at) - 1;
     let expect = format!("/high.m3u8?a=1&_HLS_msn={}&_HLS_part={} 0", last / PARTS, last % PARTS);
     assert_eq!(*request, expect, "at {at:?}");
     assert!(
-        stand.requests[switched + 1].starts_with("/high.m3u8?a=1&_HLS_msn="),
+        fixture.requests[switched + 1].starts_with("/high.m3u8?a=1&_HLS_msn="),
         "the next part is awaited"
     );
 }
@@ -232,16 +234,16 @@ fn a_report_that_is_wrong_costs_a_request() {
         let report = |_| "LAST-MSN=18446744073709551615,LAST-PART=18446744073709551615".to_owned();
         Some(if is_beyond { Reply::of(400, &[]) } else { in_two_renditions(path, report) })
     });
-    let mut stand = stand(PlayerConfig::default(), 1_000_000, answers);
-    stand.seconds(30);
-    let totals = stand.totals();
+    let mut fixture = fixture(PlayerConfig::default(), 1_000_000, answers);
+    fixture.seconds(30);
+    let totals = fixture.totals();
     assert_eq!(
         (totals.stall_count, totals.skipped_us, totals.requests_failed),
         (0, 0, 1),
         "{totals:?}"
     );
-    assert!(stand.requests.contains(&"/high.m3u8?a=1 0".to_owned()), "{:?}", stand.requests);
-    assert!(stand.ended.is_none());
+    assert!(fixture.requests.contains(&"/high.m3u8?a=1 0".to_owned()), "{:?}", fixture.requests);
+    assert!(fixture.ended.is_none());
 }
 
 #[test]
@@ -257,7 +259,7 @@ fn updates_that_nobody_asked_for_are_not_asked_for_without_end() {
         reply
     };
     let mut later =
-        stand(PlayerConfig::default(), 1_000_000, Box::new(move |path, _| Some(always(path))));
+        fixture(PlayerConfig::default(), 1_000_000, Box::new(move |path, _| Some(always(path))));
     later.seconds(20);
     assert!(later.ended.is_none());
     // A repeat waits for a second; the whole playlist between is followed at once by the next
@@ -268,7 +270,7 @@ fn updates_that_nobody_asked_for_are_not_asked_for_without_end() {
         "{:?}",
         later.anomalies()
     );
-    let mut first = stand(
+    let mut first = fixture(
         PlayerConfig::default(),
         1_000_000,
         Box::new(|_, _| Some(whole(playlist(exist(clock()), true).into_bytes()))),
@@ -285,13 +287,13 @@ fn a_faster_playback_regains_what_a_stall_took() {
             latency: Some(Duration::from_secs(4)),
             ..LivePolicy::default()
         };
-        let mut stand = playing(live);
-        stand.bytes_per_s = 0;
-        stand.seconds(7);
-        stand.bytes_per_s = 1_000_000;
-        stand.seconds(30);
-        assert_eq!(stand.totals().stall_count, 1);
-        last_live(&stand).over_target_us
+        let mut fixture = playing(live);
+        fixture.bytes_per_s = 0;
+        fixture.seconds(7);
+        fixture.bytes_per_s = 1_000_000;
+        fixture.seconds(30);
+        assert_eq!(fixture.totals().stall_count, 1);
+        last_live(&fixture).over_target_us
     };
     let (usual, fast) = (after_a_stall(1_000), after_a_stall(1_500));
     assert!(usual > 1_500_000 && fast < 100_000, "{usual} {fast}");

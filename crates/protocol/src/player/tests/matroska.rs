@@ -34,9 +34,9 @@ fn file(seconds: u16) -> Vec<u8> {
     [element(0x1a45_dfa3, &[]), element(0x1853_8067, &[&all])].concat()
 }
 
-fn stand(player: PlayerConfig, body: Vec<u8>) -> Stand {
+fn fixture(player: PlayerConfig, body: Vec<u8>) -> Fixture {
     let answers: Answers = Box::new(move |_, range| Some(Reply::range(&body, range)));
-    Stand::at("http://10.0.0.1/x.webm", player, 10 * BYTES_PER_S, answers)
+    Fixture::at("http://10.0.0.1/x.webm", player, 10 * BYTES_PER_S, answers)
 }
 
 #[test]
@@ -44,14 +44,14 @@ fn a_seek_without_an_index_goes_on_with_the_next_cluster() {
     for (at_ms, expect_s) in [(10_000, 9.0..13.0), (25_333, 24.0..29.0), (39_900, 37.0..40.1)] {
         let position = PlaybackPosition::At(Duration::from_millis(at_ms));
         let player = PlayerConfig { at_end: AtEnd::Leave, ..from(position) };
-        let mut stand = stand(player, file(40));
-        stand.run(Duration::from_millis(900));
-        let playing = stand.viewer.session.as_ref().map(|session| session.playout.position_us());
+        let mut fixture = fixture(player, file(40));
+        fixture.run(Duration::from_millis(900));
+        let playing = fixture.viewer.session.as_ref().map(|session| session.playout.position_us());
         let at_s = playing.map_or(0.0, |us| us as f64 / 1e6);
-        assert!(expect_s.contains(&at_s), "{at_ms}: {at_s} {:?}", stand.ended);
-        stand.seconds(35);
-        assert_eq!(stand.ended, Some(Outcome::Completed), "{at_ms}: {:?}", stand.anomalies());
-        let begun_s = 40.0 - stand.frames_played(0) as f64 / 25.0;
+        assert!(expect_s.contains(&at_s), "{at_ms}: {at_s} {:?}", fixture.ended);
+        fixture.seconds(35);
+        assert_eq!(fixture.ended, Some(Outcome::Completed), "{at_ms}: {:?}", fixture.anomalies());
+        let begun_s = 40.0 - fixture.frames_played(0) as f64 / 25.0;
         assert!(begun_s < at_s && at_s < begun_s + 0.9, "from {begun_s} s: {at_s}");
     }
 }
@@ -61,7 +61,7 @@ fn a_file_that_is_cut_off_ends_as_one_that_is_not_and_is_played_again() {
     let mut whole = file(4);
     whole.truncate(whole.len() - 10_000);
     let again = PlayerConfig { at_end: AtEnd::Repeat, ..buffering(5) };
-    let mut again = stand(again, whole.clone());
+    let mut again = fixture(again, whole.clone());
     again.seconds(12);
     assert_eq!(again.ended, None);
     let loops = again.totals().played_us as f64 / 3_800_000.0;
@@ -69,7 +69,7 @@ fn a_file_that_is_cut_off_ends_as_one_that_is_not_and_is_played_again() {
     assert!(again.anomalies().iter().all(|text| text.contains("is cut off")));
 
     let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(5) };
-    let mut once = stand(once, whole);
+    let mut once = fixture(once, whole);
     once.seconds(6);
     assert_eq!(once.ended, Some(Outcome::Completed));
     assert_eq!(once.frames_played(0), 95, "100 without the last five");

@@ -126,7 +126,7 @@ fn config(url: &str, player: PlayerConfig) -> Config {
 }
 
 /// A viewer, a server, and the time.
-struct Stand {
+struct Fixture {
     viewer: Viewer,
     start: Instant,
     now: Instant,
@@ -152,7 +152,7 @@ struct Stand {
     ended: Option<Outcome>,
 }
 
-impl Stand {
+impl Fixture {
     fn new(player: PlayerConfig, bytes_per_s: u64, answers: Answers) -> Self {
         Self::at("http://10.0.0.1/movie.mp4", player, bytes_per_s, answers)
     }
@@ -176,7 +176,7 @@ impl Stand {
         let start = config.clock.at;
         CLOCK.set(Duration::ZERO);
         let viewer = Viewer::new(config);
-        let mut stand = Self {
+        let mut fixture = Self {
             viewer,
             start,
             now: start,
@@ -195,9 +195,9 @@ impl Stand {
             observed: Vec::new(),
             ended: None,
         };
-        stand.viewer.handle(start, Input::Start { intended_at: start });
-        stand.drain();
-        stand
+        fixture.viewer.handle(start, Input::Start { intended_at: start });
+        fixture.drain();
+        fixture
     }
 
     /// A server of one file.

@@ -44,16 +44,16 @@ fn packed_audio_is_played_alone_and_beside_pictures() {
     for (path, frames) in [("/sound.m3u8", &[469][..]), ("/master.m3u8", &[250, 469])] {
         let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
         let url = format!("http://10.0.0.1{path}");
-        let mut stand = Stand::at(&url, once, 1_000_000, serve(site()));
-        stand.seconds(15);
-        assert_eq!(stand.ended, Some(Outcome::Completed), "{path}: {:?}", stand.anomalies());
-        let totals = stand.totals();
+        let mut fixture = Fixture::at(&url, once, 1_000_000, serve(site()));
+        fixture.seconds(15);
+        assert_eq!(fixture.ended, Some(Outcome::Completed), "{path}: {:?}", fixture.anomalies());
+        let totals = fixture.totals();
         assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{path}: {totals:?}");
         let tracks = 0..frames.len() as u16;
-        let mut played: Vec<_> = tracks.map(|track| stand.frames_played(track)).collect();
+        let mut played: Vec<_> = tracks.map(|track| fixture.frames_played(track)).collect();
         played.sort_unstable();
         assert_eq!(played, frames, "{path}");
-        assert_eq!(stand.anomalies(), Vec::<&str>::new(), "{path}");
+        assert_eq!(fixture.anomalies(), Vec::<&str>::new(), "{path}");
     }
 }
 
@@ -71,14 +71,14 @@ fn who_has_failed_while_its_buffer_was_full_sleeps_until_it_is_played() {
         _ => serve(path, range),
     });
     let url = "http://10.0.0.1/master.m3u8";
-    let mut stand = Stand::at(url, buffering(5), 1_000_000, answers);
-    stand.seconds(1);
-    assert!(stand.anomalies().iter().any(|text| text.contains("cannot fetch more")));
-    let before = stand.wakes;
-    stand.seconds(4);
-    assert_eq!(stand.ended, None, "it has what it plays");
-    let wakes = stand.wakes - before;
+    let mut fixture = Fixture::at(url, buffering(5), 1_000_000, answers);
+    fixture.seconds(1);
+    assert!(fixture.anomalies().iter().any(|text| text.contains("cannot fetch more")));
+    let before = fixture.wakes;
+    fixture.seconds(4);
+    assert_eq!(fixture.ended, None, "it has what it plays");
+    let wakes = fixture.wakes - before;
     assert!(wakes < 20, "{wakes} in 4 s");
-    stand.seconds(3);
-    assert!(stand.failure().starts_with("http_404"), "{}", stand.failure());
+    fixture.seconds(3);
+    assert!(fixture.failure().starts_with("http_404"), "{}", fixture.failure());
 }

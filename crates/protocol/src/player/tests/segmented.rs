@@ -147,34 +147,34 @@ pub(super) fn serve(files: BTreeMap<String, Vec<u8>>) -> Answers {
     })
 }
 
-fn stand(player: PlayerConfig, bytes_per_s: u64, files: BTreeMap<String, Vec<u8>>) -> Stand {
-    Stand::at("http://10.0.0.1/master.m3u8", player, bytes_per_s, serve(files))
+fn fixture(player: PlayerConfig, bytes_per_s: u64, files: BTreeMap<String, Vec<u8>>) -> Fixture {
+    Fixture::at("http://10.0.0.1/master.m3u8", player, bytes_per_s, serve(files))
 }
 
-fn paths(stand: &Stand) -> Vec<&str> {
-    stand.requests.iter().map(|request| request.split(' ').next().unwrap()).collect()
+fn paths(fixture: &Fixture) -> Vec<&str> {
+    fixture.requests.iter().map(|request| request.split(' ').next().unwrap()).collect()
 }
 
 #[test]
 fn segments_are_fetched_one_after_the_other_until_the_buffer_is_full() {
     let lowest =
         PlayerConfig { rendition: throng_scenario::RenditionPolicy::Lowest, ..buffering(6) };
-    let mut stand = stand(lowest, 1_000_000, site(20));
-    stand.seconds(4);
+    let mut fixture = fixture(lowest, 1_000_000, site(20));
+    fixture.seconds(4);
     assert_eq!(
-        paths(&stand)[..5],
+        paths(&fixture)[..5],
         ["/master.m3u8", "/low.m3u8", "/low-0.ts", "/low-1.ts", "/low-2.ts"]
     );
-    stand.seconds(8);
-    let totals = stand.totals();
+    fixture.seconds(8);
+    let totals = fixture.totals();
     assert_eq!((totals.stall_count, totals.requests_failed, totals.switches), (0, 0, 0));
     let segments = totals.requests - 2;
     assert!(
         (8..=10).contains(&segments),
         "12 s were played, up to 8 s are ahead: {:?}",
-        stand.requests
+        fixture.requests
     );
-    let played = stand.frames_played(0);
+    let played = fixture.frames_played(0);
     assert!((290..=300).contains(&played), "{played}");
     assert!(totals.other_bytes > 300 && totals.media_bytes > 16 * 45_000, "{totals:?}");
     let phases = [
@@ -185,18 +185,18 @@ fn segments_are_fetched_one_after_the_other_until_the_buffer_is_full() {
         Phase::PlaybackStarted,
     ];
     for pair in phases.windows(2) {
-        assert!(stand.reached(pair[0]).unwrap() <= stand.reached(pair[1]).unwrap(), "{pair:?}");
+        assert!(fixture.reached(pair[0]).unwrap() <= fixture.reached(pair[1]).unwrap(), "{pair:?}");
     }
 }
 
 #[test]
 fn every_frame_is_played_once_to_the_end() {
     let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
-    let mut stand = stand(once, 1_000_000, site(5));
-    stand.seconds(15);
-    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.observed.last());
-    assert_eq!(stand.frames_played(0), 250, "{:?}", stand.anomalies());
-    assert_eq!(stand.totals().stall_count, 0);
+    let mut fixture = fixture(once, 1_000_000, site(5));
+    fixture.seconds(15);
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.observed.last());
+    assert_eq!(fixture.frames_played(0), 250, "{:?}", fixture.anomalies());
+    assert_eq!(fixture.totals().stall_count, 0);
 }
 
 #[test]
@@ -213,50 +213,50 @@ fn what_was_read_once_is_not_read_again_where_the_server_says_that_it_is_the_sam
             Some(reply)
         };
         let url = "http://10.0.0.1/master.m3u8";
-        let mut stand = Stand::at(url, twice, 1_000_000, Box::new(answers));
-        stand.seconds(18);
-        let totals = stand.totals();
-        assert!(stand.frames_played(0) > 400, "{:?}", stand.anomalies());
+        let mut fixture = Fixture::at(url, twice, 1_000_000, Box::new(answers));
+        fixture.seconds(18);
+        let totals = fixture.totals();
+        assert!(fixture.frames_played(0) > 400, "{:?}", fixture.anomalies());
         assert_eq!((totals.stall_count, totals.requests_failed), (0, 0));
         // Five segments of about 100 kB, and then the first kilobyte of each.
         let all = totals.media_bytes + totals.other_bytes;
         let read = if has_validator { 450_000..600_000 } else { all - 20_000..all + 1 };
-        assert!(read.contains(&stand.delivered), "{} of {all}", stand.delivered);
+        assert!(read.contains(&fixture.delivered), "{} of {all}", fixture.delivered);
     }
 }
 
 #[test]
 fn the_rendition_follows_the_rate() {
-    let mut stand = stand(buffering(6), 1_000_000, site(40));
-    stand.seconds(12);
-    assert!(paths(&stand).contains(&"/high.m3u8"), "{:?}", stand.requests);
-    assert_eq!(stand.totals().switches, 1);
-    stand.bytes_per_s = 100_000;
-    stand.seconds(30);
-    let last = *paths(&stand).last().unwrap();
+    let mut fixture = fixture(buffering(6), 1_000_000, site(40));
+    fixture.seconds(12);
+    assert!(paths(&fixture).contains(&"/high.m3u8"), "{:?}", fixture.requests);
+    assert_eq!(fixture.totals().switches, 1);
+    fixture.bytes_per_s = 100_000;
+    fixture.seconds(30);
+    let last = *paths(&fixture).last().unwrap();
     assert!(last.starts_with("/low-"), "0.8 Mbit/s: {last}");
     // Where the renditions meet, no frame is missing and none is played twice.
-    let totals = stand.totals();
+    let totals = fixture.totals();
     let frames = totals.played_us as f64 / 40_000.0;
-    assert!((stand.frames_played(0) as f64 - frames).abs() < 30.0, "{totals:?}");
+    assert!((fixture.frames_played(0) as f64 - frames).abs() < 30.0, "{totals:?}");
 }
 
 #[test]
 fn a_segment_that_would_come_too_late_is_given_up_for_a_smaller_one() {
-    let mut stand = stand(buffering(6), 1_000_000, site(60));
-    stand.seconds(12);
-    assert!(paths(&stand).last().unwrap().starts_with("/high-"), "{:?}", stand.requests);
+    let mut fixture = fixture(buffering(6), 1_000_000, site(60));
+    fixture.seconds(12);
+    assert!(paths(&fixture).last().unwrap().starts_with("/high-"), "{:?}", fixture.requests);
     // A segment of the high rendition, 376 kB, takes 14 s from now on, and there are six in the
     // buffer.
-    stand.bytes_per_s = 27_000;
-    stand.seconds(30);
-    let requests = paths(&stand);
+    fixture.bytes_per_s = 27_000;
+    fixture.seconds(30);
+    let requests = paths(&fixture);
     let given_up = requests.iter().find_map(|path| {
         let low = path.replace("/high-", "/low-");
         (path.starts_with("/high-") && requests.contains(&low.as_str())).then_some(low)
     });
     assert!(given_up.is_some(), "{requests:?}");
-    assert_eq!(stand.totals().requests_failed, 0, "giving up is no failure");
+    assert_eq!(fixture.totals().requests_failed, 0, "giving up is no failure");
 }
 
 #[test]
@@ -266,10 +266,10 @@ fn playback_from_the_middle_begins_with_the_segment_there() {
         rendition: throng_scenario::RenditionPolicy::Lowest,
         ..buffering(6)
     };
-    let mut stand = stand(position, 1_000_000, site(20));
-    stand.seconds(3);
-    assert_eq!(paths(&stand)[..3], ["/master.m3u8", "/low.m3u8", "/low-10.ts"]);
-    let position_us = stand.viewer.session.as_ref().unwrap().playout.position_us();
+    let mut fixture = fixture(position, 1_000_000, site(20));
+    fixture.seconds(3);
+    assert_eq!(paths(&fixture)[..3], ["/master.m3u8", "/low.m3u8", "/low-10.ts"]);
+    let position_us = fixture.viewer.session.as_ref().unwrap().playout.position_us();
     assert!((23_500_000..24_000_000).contains(&position_us), "{position_us}");
 }
 
@@ -279,7 +279,7 @@ fn a_missing_segment_ends_the_viewer_and_a_failing_one_is_asked_for_again() {
     files.remove("/low-2.ts");
     let lowest =
         PlayerConfig { rendition: throng_scenario::RenditionPolicy::Lowest, ..buffering(6) };
-    let mut missing = stand(lowest.clone(), 1_000_000, files);
+    let mut missing = fixture(lowest.clone(), 1_000_000, files);
     missing.seconds(5);
     assert!(
         missing.failure().starts_with("http_404: http://10.0.0.1/low-2.ts"),
@@ -296,7 +296,7 @@ fn a_missing_segment_ends_the_viewer_and_a_failing_one_is_asked_for_again() {
         }
         answers(path, range)
     });
-    let mut failing = Stand::at("http://10.0.0.1/master.m3u8", lowest, 1_000_000, answers);
+    let mut failing = Fixture::at("http://10.0.0.1/master.m3u8", lowest, 1_000_000, answers);
     failing.seconds(10);
     let totals = failing.totals();
     assert_eq!((totals.requests_failed, totals.stall_count), (2, 0), "{totals:?}");
@@ -306,19 +306,20 @@ fn a_missing_segment_ends_the_viewer_and_a_failing_one_is_asked_for_again() {
 fn a_segment_that_one_rendition_lacks_is_that_of_another() {
     let mut files = site(20);
     files.remove("/low-2.ts");
-    let mut stand = stand(buffering(6), 150_000, files);
-    stand.seconds(20);
-    assert_eq!(stand.ended, None, "{:?}", stand.anomalies());
-    let requests = paths(&stand);
+    let mut fixture = fixture(buffering(6), 150_000, files);
+    fixture.seconds(20);
+    assert_eq!(fixture.ended, None, "{:?}", fixture.anomalies());
+    let requests = paths(&fixture);
     let at = |path: &str| requests.iter().position(|known| *known == path);
     assert!(at("/low-2.ts").is_some() && at("/low-2.ts") < at("/high-2.ts"), "{requests:?}");
     assert!(at("/high-2.ts") < at("/low-3.ts"), "{requests:?}");
     assert_eq!(requests.iter().filter(|path| **path == "/low-2.ts").count(), 1, "{requests:?}");
-    assert_eq!((stand.totals().requests_failed, stand.totals().skipped_us), (1, 0));
+    assert_eq!((fixture.totals().requests_failed, fixture.totals().skipped_us), (1, 0));
 
     let mut files = site(20);
     files.retain(|path, _| !path.ends_with("-2.ts"));
-    let mut without = Stand::at("http://10.0.0.1/master.m3u8", buffering(6), 150_000, serve(files));
+    let mut without =
+        Fixture::at("http://10.0.0.1/master.m3u8", buffering(6), 150_000, serve(files));
     without.seconds(10);
     assert!(without.failure().starts_with("http_404"), "{}", without.failure());
     assert_eq!(without.frames_played(0), 100, "what came before is played");
@@ -334,16 +335,16 @@ fn a_rendition_that_is_left_out_hides_no_other_one() {
     files.insert("/master.m3u8".to_owned(), master.into());
     files.remove("/low-0.ts");
     let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
-    let mut stand = stand(once, 1_000_000, files);
-    stand.seconds(15);
-    let requests = paths(&stand);
+    let mut fixture = fixture(once, 1_000_000, files);
+    fixture.seconds(15);
+    let requests = paths(&fixture);
     assert_eq!(
         requests[..4],
         ["/master.m3u8", "/low.m3u8", "/low-0.ts", "/missing.m3u8"],
         "{requests:?}"
     );
     assert!(requests.contains(&"/high-0.ts"), "{requests:?}");
-    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.anomalies());
 }
 
 #[test]
@@ -360,8 +361,8 @@ fn manifests_that_cannot_be_played_are_failures_with_their_line() {
         ),
     ] {
         let files = BTreeMap::from([("/master.m3u8".to_owned(), text.into())]);
-        let mut stand = stand(buffering(6), 1_000_000, files);
-        stand.seconds(5);
-        assert!(stand.failure().contains(expect), "{}", stand.failure());
+        let mut fixture = fixture(buffering(6), 1_000_000, files);
+        fixture.seconds(5);
+        assert!(fixture.failure().contains(expect), "{}", fixture.failure());
     }
 }

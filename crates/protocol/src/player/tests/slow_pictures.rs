@@ -11,8 +11,8 @@ const FIRST_FRAME_LEN: usize = (2 + 10) * 188;
 
 /// The rate by which a second of a source of `fps` is judged: frames that came, and those that were
 /// due.
-fn rates(stand: &Stand, fps: f64) -> Vec<(f64, f64)> {
-    let judged = stand.track_intervals(0).filter(|interval| interval.frames_due_us >= 500_000);
+fn rates(fixture: &Fixture, fps: f64) -> Vec<(f64, f64)> {
+    let judged = fixture.track_intervals(0).filter(|interval| interval.frames_due_us >= 500_000);
     let rate = |interval: &TrackInterval| {
         let due_s = interval.frames_due_us as f64 / 1e6;
         let source = interval.source_fps.map_or(0.0, f64::from);
@@ -34,11 +34,11 @@ fn slides_are_due_when_they_are() {
     let listed = listed.collect::<String>();
     let text = format!("#EXTM3U\n#EXT-X-TARGETDURATION:2\n{listed}#EXT-X-ENDLIST\n");
     files.insert("/a.m3u8".to_owned(), text.into_bytes());
-    let mut stand = Stand::at("http://10.0.0.1/a.m3u8", buffering(10), 1_000_000, serve(files));
-    stand.seconds(30);
-    assert!((14..=15).contains(&stand.frames_played(0)), "{}", stand.frames_played(0));
-    assert_eq!(stand.anomalies(), Vec::<&str>::new());
-    let rates = rates(&stand, 0.5);
+    let mut fixture = Fixture::at("http://10.0.0.1/a.m3u8", buffering(10), 1_000_000, serve(files));
+    fixture.seconds(30);
+    assert!((14..=15).contains(&fixture.frames_played(0)), "{}", fixture.frames_played(0));
+    assert_eq!(fixture.anomalies(), Vec::<&str>::new());
+    let rates = rates(&fixture, 0.5);
     assert!(rates.len() > 10, "{rates:?}");
     for (came, due) in rates {
         assert!((came - due).abs() < 0.01, "{came} of {due}");
@@ -50,12 +50,12 @@ fn a_file_whose_pictures_end_before_its_sound_is_no_slow_one() {
     let movie = movie::with_pictures(20, 8);
     let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(5) };
     // So fast that it is not downloaded when the pictures have ended.
-    let mut stand = Stand::of(once, movie.bytes_per_s * 12 / 10, &movie);
-    stand.seconds(25);
-    assert_eq!(stand.totals().stall_count, 0, "{:?}", stand.totals());
-    assert_eq!(stand.ended, Some(Outcome::Completed), "{:?}", stand.anomalies());
-    assert_eq!(stand.frames_played(0), 200);
-    let rates = rates(&stand, 25.0);
+    let mut fixture = Fixture::of(once, movie.bytes_per_s * 12 / 10, &movie);
+    fixture.seconds(25);
+    assert_eq!(fixture.totals().stall_count, 0, "{:?}", fixture.totals());
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.anomalies());
+    assert_eq!(fixture.frames_played(0), 200);
+    let rates = rates(&fixture, 25.0);
     assert!((8..=9).contains(&rates.len()), "none is due after 8 s: {rates:?}");
     for (came, due) in rates {
         assert!((came - due).abs() < 0.5, "{came} of {due}");
@@ -65,11 +65,11 @@ fn a_file_whose_pictures_end_before_its_sound_is_no_slow_one() {
 #[test]
 fn in_a_stall_frames_are_due() {
     let movie = movie(60, true);
-    let mut stand = Stand::of(buffering(10), 20 * movie.bytes_per_s, &movie);
-    stand.seconds(5);
-    stand.bytes_per_s = 0;
-    stand.seconds(20);
-    let (came, due) = rates(&stand, 25.0).pop().unwrap();
+    let mut fixture = Fixture::of(buffering(10), 20 * movie.bytes_per_s, &movie);
+    fixture.seconds(5);
+    fixture.bytes_per_s = 0;
+    fixture.seconds(20);
+    let (came, due) = rates(&fixture, 25.0).pop().unwrap();
     assert!(came == 0.0 && (24.0..26.0).contains(&due), "{came} of {due}");
 }
 
@@ -94,16 +94,17 @@ fn a_picture_that_stands_still_while_the_sound_goes_on_is_bad() {
         let listed = listed.collect::<String>();
         let text = format!("#EXTM3U\n#EXT-X-TARGETDURATION:2\n{listed}#EXT-X-ENDLIST\n");
         files.insert("/a.m3u8".to_owned(), text.into_bytes());
-        let mut stand = Stand::at("http://10.0.0.1/a.m3u8", buffering(10), 1_000_000, serve(files));
-        stand.seconds(25);
-        let totals = stand.totals();
-        assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{:?}", stand.anomalies());
+        let mut fixture =
+            Fixture::at("http://10.0.0.1/a.m3u8", buffering(10), 1_000_000, serve(files));
+        fixture.seconds(25);
+        let totals = fixture.totals();
+        assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{:?}", fixture.anomalies());
         let is_bad = |interval: &&TrackInterval| {
             let (frames, due_us) = (interval.counters.frames_decodable, interval.frames_due_us);
             let source = interval.source_fps.map_or(0.0, f64::from);
             TrackInterval::is_below_source(frames, due_us, source, 0.8)
         };
-        let bad = stand.track_intervals(0).filter(is_bad).count() as u64;
+        let bad = fixture.track_intervals(0).filter(is_bad).count() as u64;
         let expect = 2 * (missing.end - missing.start);
         assert!(bad.abs_diff(expect) <= expect / 8, "{bad} s of {expect} s");
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use throng_observation::{FailureReason, MediaPath, Observation, Phase};
 use throng_scenario::RtspTransport;
 
-use super::stand::{AUDIO, SDP, SECURE, Stand, audio, frame};
+use super::fixture::{AUDIO, Fixture, SDP, SECURE, audio, frame};
 
 #[test]
 fn answers_that_break_the_protocol_are_named() {
@@ -29,85 +29,87 @@ fn answers_that_break_the_protocol_are_named() {
             "SETUP: 453: Not Enough Bandwidth",
         ),
     ] {
-        let mut stand = Stand::new(RtspTransport::Tcp);
-        stand.described(SDP);
-        stand.answers("SETUP", status, headers, "");
-        if stand.ended.is_none() {
+        let mut fixture = Fixture::new(RtspTransport::Tcp);
+        fixture.described(SDP);
+        fixture.answers("SETUP", status, headers, "");
+        if fixture.ended.is_none() {
             // It had a session, which is torn down.
-            stand.answers("TEARDOWN", "200 OK", "", "");
+            fixture.answers("TEARDOWN", "200 OK", "", "");
         }
-        let failed = stand.failed();
+        let failed = fixture.failed();
         assert!(failed.0 == reason && failed.1.contains(detail), "{failed:?}");
     }
-    let mut stand = Stand::new(RtspTransport::Tcp);
-    stand.described("v=0\r\nm=application 0 RTP/AVP 107\r\nm=video 0 RTP/AVP 96\r\n");
-    assert!(stand.failed().1.contains("m=application"), "{:?}", stand.ended);
+    let mut fixture = Fixture::new(RtspTransport::Tcp);
+    fixture.described("v=0\r\nm=application 0 RTP/AVP 107\r\nm=video 0 RTP/AVP 96\r\n");
+    assert!(fixture.failed().1.contains("m=application"), "{:?}", fixture.ended);
 }
 
 #[test]
 fn what_throng_does_not_do_is_no_violation_of_the_protocol() {
-    let mut stand = Stand::new(RtspTransport::Tcp);
-    stand.described("v=0\r\nm=application 0 RTP/AVP 107\r\n");
-    assert_eq!(stand.failed().0, FailureReason::Unsupported);
-    let mut stand = Stand::new(RtspTransport::Tcp);
-    stand.described("v=0\r\n");
-    assert_eq!(stand.failed().0, FailureReason::Protocol);
+    let mut fixture = Fixture::new(RtspTransport::Tcp);
+    fixture.described("v=0\r\nm=application 0 RTP/AVP 107\r\n");
+    assert_eq!(fixture.failed().0, FailureReason::Unsupported);
+    let mut fixture = Fixture::new(RtspTransport::Tcp);
+    fixture.described("v=0\r\n");
+    assert_eq!(fixture.failed().0, FailureReason::Protocol);
     // Encrypted media, as MediaMTX describes it with rtspEncryption.
     for (transport, way) in
         [(RtspTransport::Tcp, "rtsps://"), (RtspTransport::Auto, "a URL with rtsps://")]
     {
-        let mut stand = Stand::new(transport);
-        stand.described(SECURE);
-        let (reason, detail) = stand.failed();
+        let mut fixture = Fixture::new(transport);
+        fixture.described(SECURE);
+        let (reason, detail) = fixture.failed();
         assert_eq!(reason, FailureReason::Unsupported);
         assert!(detail.contains("RTP/SAVP") && detail.contains(way), "{detail}");
     }
-    let mut stand = Stand::over_tls(RtspTransport::Udp);
-    stand.described(SECURE);
-    let (reason, detail) = stand.failed();
+    let mut fixture = Fixture::over_tls(RtspTransport::Udp);
+    fixture.described(SECURE);
+    let (reason, detail) = fixture.failed();
     assert!(reason == FailureReason::Unsupported && detail.contains("\"tcp\""), "{detail}");
 }
 
 #[test]
 fn encrypted_media_comes_in_the_clear_inside_tls() {
     for transport in [RtspTransport::Auto, RtspTransport::Tcp] {
-        let mut stand = Stand::over_tls(transport);
-        stand.described(SECURE);
+        let mut fixture = Fixture::over_tls(transport);
+        fixture.described(SECURE);
         let answer = "Session: 5\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
-        let asked = stand.answers("SETUP", "200 OK", answer, "");
+        let asked = fixture.answers("SETUP", "200 OK", answer, "");
         assert!(asked.contains("Transport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n"), "{asked}");
-        stand.answers("PLAY", "200 OK", "Session: 5\r\n", "");
-        stand.receives(&frame(0, 1));
-        assert!(stand.has_reached(Phase::FirstFrame));
+        fixture.answers("PLAY", "200 OK", "Session: 5\r\n", "");
+        fixture.receives(&frame(0, 1));
+        assert!(fixture.has_reached(Phase::FirstFrame));
         let path = |it: &Observation| matches!(it, Observation::Path(MediaPath::RtpTls));
-        assert!(stand.observed.iter().any(path));
-        assert!(stand.anomalies().is_empty(), "{:?}", stand.anomalies());
+        assert!(fixture.observed.iter().any(path));
+        assert!(fixture.anomalies().is_empty(), "{:?}", fixture.anomalies());
     }
 }
 
 #[test]
 fn a_server_that_does_not_repeat_the_channels_sends_on_those_asked_for() {
-    let mut stand = Stand::new(RtspTransport::Tcp);
-    stand.described(&format!("{SDP}{AUDIO}"));
+    let mut fixture = Fixture::new(RtspTransport::Tcp);
+    fixture.described(&format!("{SDP}{AUDIO}"));
     let transport = "Session: 7\r\nTransport: RTP/AVP/TCP;unicast\r\n";
-    stand.answers("SETUP", "200 OK", transport, "");
-    let second = stand.answers("SETUP", "200 OK", transport, "");
+    fixture.answers("SETUP", "200 OK", transport, "");
+    let second = fixture.answers("SETUP", "200 OK", transport, "");
     assert!(second.contains("interleaved=2-3"), "{second}");
-    stand.answers("PLAY", "200 OK", "Session: 7\r\n", "");
-    stand.receives(&frame(0, 1));
-    stand.receives(&audio(2, 0, 1));
-    stand.wait(Duration::from_secs(1));
+    fixture.answers("PLAY", "200 OK", "Session: 7\r\n", "");
+    fixture.receives(&frame(0, 1));
+    fixture.receives(&audio(2, 0, 1));
+    fixture.wait(Duration::from_secs(1));
     let received: Vec<_> =
-        stand.intervals().iter().map(|it| it.counters.packets_original).collect();
+        fixture.intervals().iter().map(|it| it.counters.packets_original).collect();
     assert_eq!(received, [1, 1]);
 }
 
 #[test]
 fn requests_of_the_server_are_answered() {
-    let mut stand = Stand::playing(SDP);
-    stand.receives(
+    let mut fixture = Fixture::playing(SDP);
+    fixture.receives(
         b"OPTIONS * RTSP/1.0\r\nCSeq: 9\r\n\r\nPLAY rtsp://x/ RTSP/1.0\r\nCSeq: 10\r\n\r\n",
     );
-    assert!(stand.requests[0].starts_with("RTSP/1.0 200") && stand.requests[0].contains("CSeq: 9"));
-    assert!(stand.requests[1].starts_with("RTSP/1.0 501"), "{:?}", stand.requests);
+    assert!(
+        fixture.requests[0].starts_with("RTSP/1.0 200") && fixture.requests[0].contains("CSeq: 9")
+    );
+    assert!(fixture.requests[1].starts_with("RTSP/1.0 501"), "{:?}", fixture.requests);
 }

@@ -5,44 +5,44 @@ use std::time::Duration;
 use throng_observation::FailureReason;
 use throng_scenario::RtspTransport;
 
-use super::stand::{AUDIO, SDP, Stand, audio, frame};
+use super::fixture::{AUDIO, Fixture, SDP, audio, frame};
 use crate::participant::{Channel, Input};
 
 #[test]
 fn a_session_that_the_server_has_forgotten_is_a_failure() {
-    let mut stand = Stand::playing(SDP);
+    let mut fixture = Fixture::playing(SDP);
     for sequence in 0..120 {
-        stand.wait(Duration::from_millis(100));
-        stand.receives(&frame(0, sequence));
+        fixture.wait(Duration::from_millis(100));
+        fixture.receives(&frame(0, sequence));
     }
-    stand.answers("GET_PARAMETER", "454 Session Not Found", "", "");
-    stand.answers("TEARDOWN", "454 Session Not Found", "", "");
-    assert_eq!(stand.failed().0, FailureReason::RtspStatus(454));
+    fixture.answers("GET_PARAMETER", "454 Session Not Found", "", "");
+    fixture.answers("TEARDOWN", "454 Session Not Found", "", "");
+    assert_eq!(fixture.failed().0, FailureReason::RtspStatus(454));
 }
 
 #[test]
 fn a_firewall_is_suspected_only_where_nothing_came() {
     for is_reported in [true, false] {
-        let mut stand = Stand::new(RtspTransport::Auto);
-        stand.described(SDP);
-        stand.ports(50_000);
+        let mut fixture = Fixture::new(RtspTransport::Auto);
+        fixture.described(SDP);
+        fixture.ports(50_000);
         let transport = "RTP/AVP;unicast;client_port=50000-50001;server_port=6000-6001";
         let headers = format!("Session: 77;timeout=20\r\nTransport: {transport}\r\n");
-        stand.answers("SETUP", "200 OK", &headers, "");
-        stand.answers("PLAY", "200 OK", "Session: 77\r\n", "");
+        fixture.answers("SETUP", "200 OK", &headers, "");
+        fixture.answers("PLAY", "200 OK", "Session: 77\r\n", "");
         if is_reported {
-            stand.input(Input::Datagram {
+            fixture.input(Input::Datagram {
                 channel: Channel(2),
                 source: "127.0.0.1:6001".parse().unwrap(),
                 local: None,
-                arrived_at: stand.now,
+                arrived_at: fixture.now,
                 bytes: &mut [0x80, 201, 0, 1, 0, 0, 0, 1],
             });
         }
-        stand.wait(Duration::from_secs(11));
-        stand.answers("GET_PARAMETER", "200 OK", "Session: 77\r\n", "");
-        stand.answers("TEARDOWN", "200 OK", "", "");
-        let (reason, detail) = stand.failed();
+        fixture.wait(Duration::from_secs(11));
+        fixture.answers("GET_PARAMETER", "200 OK", "Session: 77\r\n", "");
+        fixture.answers("TEARDOWN", "200 OK", "", "");
+        let (reason, detail) = fixture.failed();
         assert_eq!(reason, FailureReason::NoMedia);
         assert_eq!(detail.contains("a firewall may drop UDP"), !is_reported, "{detail}");
     }
@@ -50,41 +50,41 @@ fn a_firewall_is_suspected_only_where_nothing_came() {
 
 #[test]
 fn media_that_never_comes_or_stops_is_missed() {
-    let mut stand = Stand::playing(SDP);
-    stand.wait(Duration::from_secs(11));
-    stand.answers("GET_PARAMETER", "200 OK", "", "");
-    stand.answers("TEARDOWN", "200 OK", "", "");
-    assert_eq!(stand.failed().0, FailureReason::NoMedia);
-    let mut stand = Stand::playing(SDP);
-    stand.receives(&frame(0, 1));
-    stand.wait(Duration::from_secs(11));
-    stand.answers("GET_PARAMETER", "200 OK", "", "");
-    stand.answers("TEARDOWN", "200 OK", "", "");
-    assert_eq!(stand.failed().0, FailureReason::MediaLost);
+    let mut fixture = Fixture::playing(SDP);
+    fixture.wait(Duration::from_secs(11));
+    fixture.answers("GET_PARAMETER", "200 OK", "", "");
+    fixture.answers("TEARDOWN", "200 OK", "", "");
+    assert_eq!(fixture.failed().0, FailureReason::NoMedia);
+    let mut fixture = Fixture::playing(SDP);
+    fixture.receives(&frame(0, 1));
+    fixture.wait(Duration::from_secs(11));
+    fixture.answers("GET_PARAMETER", "200 OK", "", "");
+    fixture.answers("TEARDOWN", "200 OK", "", "");
+    assert_eq!(fixture.failed().0, FailureReason::MediaLost);
 }
 
 /// Plays video and audio for fourteen seconds; audio until `audio_s`. How many seconds each missed,
 /// and since when as of PLAY.
 fn missed(audio_s: u64) -> [Vec<Duration>; 2] {
-    let mut stand = Stand::new(RtspTransport::Tcp);
-    stand.described(&format!("{SDP}{AUDIO}"));
+    let mut fixture = Fixture::new(RtspTransport::Tcp);
+    fixture.described(&format!("{SDP}{AUDIO}"));
     for channels in ["0-1", "2-3"] {
         let transport = format!(
             "Session: 77;timeout=200\r\nTransport: RTP/AVP/TCP;unicast;interleaved={channels}\r\n"
         );
-        stand.answers("SETUP", "200 OK", &transport, "");
+        fixture.answers("SETUP", "200 OK", &transport, "");
     }
-    stand.answers("PLAY", "200 OK", "Session: 77\r\n", "");
-    let plays_since = stand.now;
+    fixture.answers("PLAY", "200 OK", "Session: 77\r\n", "");
+    let plays_since = fixture.now;
     for at in 0..350 {
-        stand.now += Duration::from_millis(40);
-        stand.receives(&frame(0, at));
+        fixture.now += Duration::from_millis(40);
+        fixture.receives(&frame(0, at));
         if u64::from(at) < audio_s * 25 {
-            stand.receives(&audio(2, 0, at));
+            fixture.receives(&audio(2, 0, at));
         }
     }
     let of = |track: u16| {
-        let mine = stand.intervals().into_iter().filter(|it| it.track.0 == track);
+        let mine = fixture.intervals().into_iter().filter(|it| it.track.0 == track);
         mine.filter_map(|it| Some(it.missing_since? - plays_since)).collect()
     };
     [of(0), of(1)]

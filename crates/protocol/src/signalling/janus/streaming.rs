@@ -11,9 +11,7 @@ use url::Url;
 use super::super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use super::super::server_message;
 use super::super::{SignalInput, SignalOutput, Signalling};
-use super::session::{
-    Handle, Jsep, SERVER, SUBPROTOCOL, Session, SessionConfig, SessionEvent,
-};
+use super::session::{Handle, Jsep, SERVER, SUBPROTOCOL, Session, SessionConfig, SessionEvent};
 use crate::participant::{Message, Why};
 
 /// A mountpoint's id; a string on servers with `string_ids`.

@@ -14,7 +14,7 @@ use throng_observation::Layer;
 const OFFER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=sendonly\r\na=msid:s aud\r\n\
     m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:1\r\na=sendonly\r\na=msid:s vid\r\n";
 
-struct Stand {
+struct Fixture {
     room: LiveKit,
     now: Instant,
     said: Vec<Request>,
@@ -60,19 +60,19 @@ fn person(number: u32) -> ParticipantInfo {
     }
 }
 
-impl Stand {
+impl Fixture {
     fn new(config: Config) -> Self {
         let (said, outputs, people) = (Vec::new(), Vec::new(), Vec::new());
-        let mut stand =
+        let mut fixture =
             Self { room: LiveKit::new(config), now: Instant::now(), said, outputs, people };
-        stand.tell(RoomInput::Start);
-        stand.tell(RoomInput::Opened(&Opening::default()));
-        stand
+        fixture.tell(RoomInput::Start);
+        fixture.tell(RoomInput::Opened(&Opening::default()));
+        fixture
     }
 
     fn present(config: Config, others: Vec<ParticipantInfo>) -> Self {
-        let mut stand = Self::new(config);
-        stand.outputs.clear();
+        let mut fixture = Self::new(config);
+        fixture.outputs.clear();
         let participant = Some(ParticipantInfo { tracks: vec![], ..person(0) });
         let (ping_interval, ping_timeout) = (5, 15);
         let join = Join {
@@ -82,8 +82,8 @@ impl Stand {
             ping_timeout,
             ..Join::default()
         };
-        stand.receives(Response::Join(Box::new(join)));
-        stand
+        fixture.receives(Response::Join(Box::new(join)));
+        fixture
     }
 
     fn tell(&mut self, input: RoomInput<'_>) {
@@ -129,28 +129,28 @@ impl Stand {
 
 #[test]
 fn the_token_travels_in_a_header_and_our_own_choices_are_not_the_urls() {
-    let mut stand = Stand::new(config());
-    let (_, outputs) = stand.take();
+    let mut fixture = Fixture::new(config());
+    let (_, outputs) = fixture.take();
     let [RoomOutput::Open(Open::WebSocket { url, headers, .. })] = outputs.as_slice() else {
         panic!("{outputs:?}")
     };
     let query = url.query().unwrap();
     assert_eq!(query, "region=x&protocol=16&auto_subscribe=1&adaptive_stream=0");
     assert_eq!(headers, &[("Authorization".to_owned(), "Bearer tok".to_owned())]);
-    assert_eq!(stand.room.next_timeout().unwrap().1, "LiveKit: join");
+    assert_eq!(fixture.room.next_timeout().unwrap().1, "LiveKit: join");
 }
 
 #[test]
 fn turn_servers_of_the_join_are_announced_and_our_candidates_are_trickled() {
-    let mut stand = Stand::new(config());
-    stand.take();
+    let mut fixture = Fixture::new(config());
+    fixture.take();
     let ice_servers = vec![IceServer {
         urls: vec!["stun:10.0.0.9".into(), "turn:media.example:3478?transport=udp".into()],
         username: "u".into(),
         credential: "sesame".into(),
     }];
-    stand.receives(Response::Join(Box::new(Join { ice_servers, ..Join::default() })));
-    let (_, outputs) = stand.take();
+    fixture.receives(Response::Join(Box::new(Join { ice_servers, ..Join::default() })));
+    let (_, outputs) = fixture.take();
     let [RoomOutput::Joined, RoomOutput::Relay(relay), RoomOutput::WantOffer(_)] =
         outputs.as_slice()
     else {
@@ -162,8 +162,8 @@ fn turn_servers_of_the_join_are_announced_and_our_candidates_are_trickled() {
     );
     assert_eq!((relay.credential.expose(), relay.is_signalling_host), ("sesame", false));
     assert!(!format!("{relay:?}").contains("sesame"));
-    stand.tell(RoomInput::Candidate(SUBSCRIBER, "candidate:1 1 udp 1 10.0.0.9 40000 typ relay"));
-    let (said, _) = stand.take();
+    fixture.tell(RoomInput::Candidate(SUBSCRIBER, "candidate:1 1 udp 1 10.0.0.9 40000 typ relay"));
+    let (said, _) = fixture.take();
     let [Request::Trickle(trickle)] = said.as_slice() else { panic!("{said:?}") };
     assert_eq!(trickle.target(), SignalTarget::Subscriber);
     let init = r#"{"candidate":"candidate:1 1 udp 1 10.0.0.9 40000 typ relay","sdpMLineIndex":0}"#;
@@ -172,15 +172,15 @@ fn turn_servers_of_the_join_are_announced_and_our_candidates_are_trickled() {
 
 #[test]
 fn a_publisher_announces_its_tracks_then_offers() {
-    let mut stand = Stand::present(config(), vec![]);
-    let (said, outputs) = stand.take();
+    let mut fixture = Fixture::present(config(), vec![]);
+    let (said, outputs) = fixture.take();
     assert!(matches!(
         outputs.as_slice(),
         [RoomOutput::Joined, RoomOutput::WantOffer(PeerId::PUBLISHER)]
     ));
     assert!(said.is_empty());
-    stand.tell(RoomInput::Offer(PeerId::PUBLISHER, OFFER.into()));
-    let (said, _) = stand.take();
+    fixture.tell(RoomInput::Offer(PeerId::PUBLISHER, OFFER.into()));
+    let (said, _) = fixture.take();
     let [Request::AddTrack(audio), Request::AddTrack(video), Request::Offer(offer)] =
         said.as_slice()
     else {
@@ -200,15 +200,15 @@ fn a_publisher_announces_its_tracks_then_offers() {
     assert_eq!((video.width, video.height), (640, 360));
     assert_eq!((offer.kind.as_str(), offer.sdp.as_str()), ("offer", OFFER));
     let answer = SessionDescription { kind: "answer".into(), sdp: OFFER.into(), id: 0 };
-    stand.receives(Response::Answer(answer));
+    fixture.receives(Response::Answer(answer));
     let candidate = |target, init: &str| Trickle { candidate_init: init.into(), target };
-    stand.receives(Response::Trickle(candidate(
+    fixture.receives(Response::Trickle(candidate(
         0,
         r#"{"candidate":"candidate:1 1 udp 1 10.0.0.1 7882 typ host","sdpMid":""}"#,
     )));
-    stand.receives(Response::Trickle(candidate(1, r#"{"candidate":""}"#)));
-    stand.receives(Response::Trickle(candidate(1, "nonsense")));
-    let (_, outputs) = stand.take();
+    fixture.receives(Response::Trickle(candidate(1, r#"{"candidate":""}"#)));
+    fixture.receives(Response::Trickle(candidate(1, "nonsense")));
+    let (_, outputs) = fixture.take();
     assert!(
         matches!(
             outputs.as_slice(),
@@ -224,10 +224,10 @@ fn a_publisher_announces_its_tracks_then_offers() {
 
 #[test]
 fn the_servers_offer_names_senders_and_is_answered_by_its_id() {
-    let mut stand = Stand::present(config(), vec![person(1)]);
-    stand.take();
-    stand.offers(&[("0", "TR_a1"), ("1", "TR_v1"), ("2", "TR_nobody")]);
-    let (_, outputs) = stand.take();
+    let mut fixture = Fixture::present(config(), vec![person(1)]);
+    fixture.take();
+    fixture.offers(&[("0", "TR_a1"), ("1", "TR_v1"), ("2", "TR_nobody")]);
+    let (_, outputs) = fixture.take();
     let [RoomOutput::Streams(SUBSCRIBER, streams), RoomOutput::RemoteOffer(SUBSCRIBER, _)] =
         outputs.as_slice()
     else {
@@ -247,29 +247,30 @@ fn the_servers_offer_names_senders_and_is_answered_by_its_id() {
         stream("2", MediaKind::Video, vec![]),
     ];
     assert_eq!(streams.as_slice(), expect);
-    stand.tell(RoomInput::Answer(SUBSCRIBER, "v=0\r\nm=audio".into()));
-    let (said, _) = stand.take();
+    fixture.tell(RoomInput::Answer(SUBSCRIBER, "v=0\r\nm=audio".into()));
+    let (said, _) = fixture.take();
     assert!(matches!(said.as_slice(), [Request::Answer(answer)] if answer.id == 7), "{said:?}");
 }
 
 #[test]
 fn mute_is_reported_when_the_server_signals_it() {
-    let mut stand = Stand::present(config(), vec![person(1)]);
-    stand.offers(&[("0", "TR_a1"), ("1", "TR_v1")]);
-    stand.take();
+    let mut fixture = Fixture::present(config(), vec![person(1)]);
+    fixture.offers(&[("0", "TR_a1"), ("1", "TR_v1")]);
+    fixture.take();
     for is_muted in [true, false] {
         let mut person = person(1);
         person.tracks[1].muted = is_muted;
-        stand.receives(Response::Update(ParticipantUpdate { participants: vec![person.clone()] }));
-        let (_, outputs) = stand.take();
+        fixture
+            .receives(Response::Update(ParticipantUpdate { participants: vec![person.clone()] }));
+        let (_, outputs) = fixture.take();
         let [RoomOutput::Streams(SUBSCRIBER, streams)] = outputs.as_slice() else {
             panic!("{outputs:?}")
         };
         let reported: Vec<_> =
             streams.iter().map(|stream| (stream.kind, stream.is_muted)).collect();
         assert_eq!(reported, [(MediaKind::Audio, false), (MediaKind::Video, is_muted)]);
-        stand.receives(Response::Update(ParticipantUpdate { participants: vec![person] }));
-        assert!(stand.take().1.is_empty(), "nothing is new");
+        fixture.receives(Response::Update(ParticipantUpdate { participants: vec![person] }));
+        assert!(fixture.take().1.is_empty(), "nothing is new");
     }
 }
 
@@ -279,16 +280,16 @@ fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
         audio: Subscription::All,
         video: Subscription::Named(["throng-2".into()].into()),
     };
-    let mut stand =
-        Stand::present(Config { subscriptions: chosen, ..config() }, vec![person(1), person(2)]);
-    let (said, _) = stand.take();
+    let mut fixture =
+        Fixture::present(Config { subscriptions: chosen, ..config() }, vec![person(1), person(2)]);
+    let (said, _) = fixture.take();
     let [Request::Subscription(first)] = said.as_slice() else { panic!("{said:?}") };
     assert!(first.subscribe);
     assert_eq!(first.track_sids, ["TR_a1", "TR_a2", "TR_v2"]);
     // A participant joins, and another one leaves.
     let gone = ParticipantInfo { state: DISCONNECTED, ..person(2) };
-    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(3), gone] }));
-    let (said, _) = stand.take();
+    fixture.receives(Response::Update(ParticipantUpdate { participants: vec![person(3), gone] }));
+    let (said, _) = fixture.take();
     assert!(
         matches!(said.as_slice(), [Request::Subscription(more)] if more.track_sids == ["TR_a3"])
     );
@@ -296,18 +297,18 @@ fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
         audio: Subscription::All,
         video: Subscription::Named(["throng-1".into()].into()),
     };
-    stand.tell(RoomInput::Subscribe(&turned));
-    stand.tell(RoomInput::Subscribe(&turned));
-    let (said, _) = stand.take();
+    fixture.tell(RoomInput::Subscribe(&turned));
+    fixture.tell(RoomInput::Subscribe(&turned));
+    let (said, _) = fixture.take();
     assert!(
         matches!(said.as_slice(), [Request::Subscription(more)] if more.track_sids == ["TR_v1"]),
         "{said:?}"
     );
-    stand.tell(RoomInput::Subscribe(&Subscriptions {
+    fixture.tell(RoomInput::Subscribe(&Subscriptions {
         audio: Subscription::All,
         video: Subscription::None,
     }));
-    let (said, _) = stand.take();
+    let (said, _) = fixture.take();
     assert!(
         matches!(said.as_slice(), [Request::Subscription(fewer)] if !fewer.subscribe && fewer.track_sids == ["TR_v1"])
     );
@@ -315,18 +316,18 @@ fn attention_becomes_subscriptions_and_only_what_changes_is_said() {
 
 #[test]
 fn everybody_is_subscribed_to_by_the_server_itself() {
-    let mut stand = Stand::present(config(), vec![person(1)]);
-    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
-    assert_eq!(stand.take().0, []);
+    let mut fixture = Fixture::present(config(), vec![person(1)]);
+    fixture.receives(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
+    assert_eq!(fixture.take().0, []);
 }
 
 #[test]
 fn layers_are_asked_for_of_what_is_offered_and_of_what_comes_later() {
-    let mut stand = Stand::present(config(), vec![person(1), person(2)]);
-    stand.tell(RoomInput::Layer(Layer::Low));
-    assert_eq!(stand.take().0, [], "nothing is offered yet");
-    stand.offers(&[("0", "TR_a1"), ("1", "TR_v1")]);
-    stand.tell(RoomInput::Answer(SUBSCRIBER, "v=0".into()));
+    let mut fixture = Fixture::present(config(), vec![person(1), person(2)]);
+    fixture.tell(RoomInput::Layer(Layer::Low));
+    assert_eq!(fixture.take().0, [], "nothing is offered yet");
+    fixture.offers(&[("0", "TR_a1"), ("1", "TR_v1")]);
+    fixture.tell(RoomInput::Answer(SUBSCRIBER, "v=0".into()));
     let settings = |said: Vec<Request>| {
         said.into_iter()
             .filter_map(|request| match request {
@@ -335,42 +336,42 @@ fn layers_are_asked_for_of_what_is_offered_and_of_what_comes_later() {
             })
             .collect::<Vec<_>>()
     };
-    assert_eq!(settings(stand.take().0), [("TR_v1".into(), VideoQuality::Low, false)]);
-    stand.offers(&[("0", "TR_a1"), ("1", "TR_v1"), ("2", "TR_v2")]);
-    stand.tell(RoomInput::Answer(SUBSCRIBER, "v=0".into()));
-    assert_eq!(settings(stand.take().0), [("TR_v2".into(), VideoQuality::Low, false)]);
-    stand.tell(RoomInput::Layer(Layer::High));
-    assert_eq!(settings(stand.take().0), [("TR_v1,TR_v2".into(), VideoQuality::High, false)]);
-    stand.tell(RoomInput::Layer(Layer::Off));
-    assert_eq!(settings(stand.take().0), [("TR_v1,TR_v2".into(), VideoQuality::Low, true)]);
+    assert_eq!(settings(fixture.take().0), [("TR_v1".into(), VideoQuality::Low, false)]);
+    fixture.offers(&[("0", "TR_a1"), ("1", "TR_v1"), ("2", "TR_v2")]);
+    fixture.tell(RoomInput::Answer(SUBSCRIBER, "v=0".into()));
+    assert_eq!(settings(fixture.take().0), [("TR_v2".into(), VideoQuality::Low, false)]);
+    fixture.tell(RoomInput::Layer(Layer::High));
+    assert_eq!(settings(fixture.take().0), [("TR_v1,TR_v2".into(), VideoQuality::High, false)]);
+    fixture.tell(RoomInput::Layer(Layer::Off));
+    assert_eq!(settings(fixture.take().0), [("TR_v1,TR_v2".into(), VideoQuality::Low, true)]);
 }
 
 #[test]
 fn pings_keep_the_session_and_a_silent_server_is_named() {
-    let mut stand = Stand::present(config(), vec![]);
-    stand.take();
+    let mut fixture = Fixture::present(config(), vec![]);
+    fixture.take();
     for second in [5, 10] {
-        let (at, why) = stand.room.next_timeout().unwrap();
-        assert_eq!((why, at - stand.now), ("LiveKit: ping", Duration::from_secs(5)));
-        stand.now = at;
-        stand.tell(RoomInput::Timeout);
-        let (said, _) = stand.take();
+        let (at, why) = fixture.room.next_timeout().unwrap();
+        assert_eq!((why, at - fixture.now), ("LiveKit: ping", Duration::from_secs(5)));
+        fixture.now = at;
+        fixture.tell(RoomInput::Timeout);
+        let (said, _) = fixture.take();
         assert!(
             matches!(said.as_slice(), [Request::Ping(ping)] if ping.timestamp == second * 1_000),
             "{said:?}"
         );
     }
-    stand.receives(Response::Pong(Pong { last_ping_timestamp: 9_950 }));
+    fixture.receives(Response::Pong(Pong { last_ping_timestamp: 9_950 }));
     for _ in 0..3 {
-        stand.now = stand.room.next_timeout().unwrap().0;
-        stand.tell(RoomInput::Timeout);
+        fixture.now = fixture.room.next_timeout().unwrap().0;
+        fixture.tell(RoomInput::Timeout);
     }
     assert!(
-        matches!(stand.said.first(), Some(Request::Ping(ping)) if ping.rtt == 50),
+        matches!(fixture.said.first(), Some(Request::Ping(ping)) if ping.rtt == 50),
         "{:?}",
-        stand.said
+        fixture.said
     );
-    assert_eq!(stand.failure().reason, FailureReason::SignallingTimeout);
+    assert_eq!(fixture.failure().reason, FailureReason::SignallingTimeout);
 }
 
 #[test]
@@ -378,11 +379,11 @@ fn a_refusal_of_the_upgrade_says_what_to_look_at() {
     for (status, words) in
         [(401, "refused the token"), (403, "does not permit"), (404, "no such room"), (500, "500")]
     {
-        let mut stand = Stand::new(config());
-        stand.room.state =
-            State::Opening(ResponseDeadline::new(stand.now, Duration::from_secs(1), "x"));
-        stand.tell(RoomInput::Closed(ChannelError::Status(status, "the server said so".into())));
-        let failure = stand.failure();
+        let mut fixture = Fixture::new(config());
+        fixture.room.state =
+            State::Opening(ResponseDeadline::new(fixture.now, Duration::from_secs(1), "x"));
+        fixture.tell(RoomInput::Closed(ChannelError::Status(status, "the server said so".into())));
+        let failure = fixture.failure();
         assert_eq!(failure.reason, FailureReason::HttpStatus(status));
         assert!(failure.detail.contains(words), "{failure}");
         assert!(failure.detail.contains(": the server said so"), "{failure}");
@@ -411,78 +412,78 @@ fn the_servers_reasons_to_end_a_session_are_named() {
         (DisconnectReason::JoinFailure, 0, "refused"),
         (DisconnectReason::Unknown, 0, "signalling_closed"),
     ] {
-        let mut stand = Stand::present(config(), vec![]);
+        let mut fixture = Fixture::present(config(), vec![]);
         let mut leave = Leave { action, ..Leave::default() };
         leave.set_reason(reason);
-        stand.receives(Response::Leave(leave));
-        assert!(stand.failure().to_string().starts_with(expect), "{}", stand.failure());
-        assert!(stand.room.next_timeout().is_none());
+        fixture.receives(Response::Leave(leave));
+        assert!(fixture.failure().to_string().starts_with(expect), "{}", fixture.failure());
+        assert!(fixture.room.next_timeout().is_none());
     }
 }
 
 #[test]
 fn leaving_is_said_and_a_server_that_is_silent_is_not_waited_for_long() {
-    let goodbye = |stand: &mut Stand| {
-        stand.take();
-        stand.tell(RoomInput::Leave { others_follow: false });
-        let (said, _) = stand.take();
+    let goodbye = |fixture: &mut Fixture| {
+        fixture.take();
+        fixture.tell(RoomInput::Leave { others_follow: false });
+        let (said, _) = fixture.take();
         assert!(
             matches!(said.as_slice(), [Request::Leave(leave)] if leave.reason() == DisconnectReason::ClientInitiated)
         );
     };
-    let mut stand = Stand::present(config(), vec![]);
-    goodbye(&mut stand);
-    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(1)] }));
-    stand.tell(RoomInput::Closed(ChannelError::ClosedByPeer(Some(1000.into()))));
-    assert!(matches!(stand.outputs.as_slice(), [RoomOutput::Goodbye]), "{:?}", stand.outputs);
-    let mut stand = Stand::present(config(), vec![]);
-    goodbye(&mut stand);
-    stand.now = stand.room.next_timeout().unwrap().0;
-    stand.tell(RoomInput::Timeout);
-    assert!(matches!(stand.outputs.as_slice(), [RoomOutput::Close, RoomOutput::Goodbye]));
+    let mut fixture = Fixture::present(config(), vec![]);
+    goodbye(&mut fixture);
+    fixture.receives(Response::Update(ParticipantUpdate { participants: vec![person(1)] }));
+    fixture.tell(RoomInput::Closed(ChannelError::ClosedByPeer(Some(1000.into()))));
+    assert!(matches!(fixture.outputs.as_slice(), [RoomOutput::Goodbye]), "{:?}", fixture.outputs);
+    let mut fixture = Fixture::present(config(), vec![]);
+    goodbye(&mut fixture);
+    fixture.now = fixture.room.next_timeout().unwrap().0;
+    fixture.tell(RoomInput::Timeout);
+    assert!(matches!(fixture.outputs.as_slice(), [RoomOutput::Close, RoomOutput::Goodbye]));
 }
 
 #[test]
 fn the_publishers_are_reported_whenever_they_change() {
-    let mut stand = Stand::present(config(), vec![person(1)]);
-    assert_eq!(stand.people, ["throng-1"]);
-    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
-    assert_eq!(stand.people, ["throng-1", "throng-2"]);
-    stand.people.clear();
-    stand.receives(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
-    assert!(stand.people.is_empty(), "nothing is new");
+    let mut fixture = Fixture::present(config(), vec![person(1)]);
+    assert_eq!(fixture.people, ["throng-1"]);
+    fixture.receives(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
+    assert_eq!(fixture.people, ["throng-1", "throng-2"]);
+    fixture.people.clear();
+    fixture.receives(Response::Update(ParticipantUpdate { participants: vec![person(2)] }));
+    assert!(fixture.people.is_empty(), "nothing is new");
     let gone = ParticipantInfo { state: DISCONNECTED, ..person(1) };
-    stand.receives(Response::Update(ParticipantUpdate { participants: vec![gone] }));
-    assert_eq!(stand.people, ["throng-2"]);
+    fixture.receives(Response::Update(ParticipantUpdate { participants: vec![gone] }));
+    assert_eq!(fixture.people, ["throng-2"]);
 }
 
 #[test]
 fn the_servers_events_about_ourselves_add_no_remote_participant() {
     let none = Subscriptions { audio: Subscription::Named([].into()), video: Subscription::None };
-    let mut stand = Stand::present(Config { subscriptions: none, ..config() }, vec![person(1)]);
-    stand.take();
-    stand
+    let mut fixture = Fixture::present(Config { subscriptions: none, ..config() }, vec![person(1)]);
+    fixture.take();
+    fixture
         .receives(Response::Update(ParticipantUpdate { participants: vec![person(0), person(2)] }));
-    assert_eq!(stand.people, ["throng-1", "throng-2"]);
-    stand.tell(RoomInput::Subscribe(&Subscriptions::default()));
-    let (said, _) = stand.take();
+    assert_eq!(fixture.people, ["throng-1", "throng-2"]);
+    fixture.tell(RoomInput::Subscribe(&Subscriptions::default()));
+    let (said, _) = fixture.take();
     let [Request::Subscription(more)] = said.as_slice() else { panic!("{said:?}") };
     assert_eq!(more.track_sids, ["TR_a1", "TR_a2", "TR_v1", "TR_v2"]);
 }
 
 #[test]
 fn a_track_that_the_server_mutes_is_sent_no_more_until_it_lets_it() {
-    let mut stand = Stand::present(config(), vec![]);
+    let mut fixture = Fixture::present(config(), vec![]);
     let mut track = TrackInfo { sid: "TR_own".into(), ..TrackInfo::default() };
     track.set_kind(TrackType::Video);
-    stand.receives(Response::TrackPublished(TrackPublished {
+    fixture.receives(Response::TrackPublished(TrackPublished {
         cid: "vid".into(),
         track: Some(track),
     }));
     for is_muted in [true, false] {
-        stand.receives(Response::Mute(MuteTrack { sid: "TR_own".into(), muted: is_muted }));
-        let Some(RoomOutput::Muted(kind, reported)) = stand.outputs.last() else {
-            panic!("{:?}", stand.outputs)
+        fixture.receives(Response::Mute(MuteTrack { sid: "TR_own".into(), muted: is_muted }));
+        let Some(RoomOutput::Muted(kind, reported)) = fixture.outputs.last() else {
+            panic!("{:?}", fixture.outputs)
         };
         assert_eq!((*kind, *reported), (MediaKind::Video, is_muted));
     }
@@ -490,79 +491,79 @@ fn a_track_that_the_server_mutes_is_sent_no_more_until_it_lets_it() {
 
 #[test]
 fn what_is_mute_is_said_of_each_track_and_only_when_the_server_does_not_know_it() {
-    let mut stand = Stand::present(config(), vec![]);
-    stand.take();
-    let publishes = |stand: &mut Stand, sid: &str, kind| {
+    let mut fixture = Fixture::present(config(), vec![]);
+    fixture.take();
+    let publishes = |fixture: &mut Fixture, sid: &str, kind| {
         let mut track = TrackInfo { sid: sid.into(), ..TrackInfo::default() };
         track.set_kind(kind);
-        stand.receives(Response::TrackPublished(TrackPublished {
+        fixture.receives(Response::TrackPublished(TrackPublished {
             cid: sid.into(),
             track: Some(track),
         }));
     };
-    let said = |stand: &mut Stand| -> Vec<(String, bool)> {
-        let mutes = stand.take().0.into_iter().map(|request| match request {
+    let said = |fixture: &mut Fixture| -> Vec<(String, bool)> {
+        let mutes = fixture.take().0.into_iter().map(|request| match request {
             Request::Mute(mute) => (mute.sid, mute.muted),
             other => panic!("{other:?}"),
         });
         mutes.collect()
     };
-    stand.tell(RoomInput::Mute(MediaKind::Audio, true));
-    assert_eq!(said(&mut stand), [], "there is no track yet");
-    publishes(&mut stand, "TR_sound", TrackType::Audio);
-    publishes(&mut stand, "TR_picture", TrackType::Video);
-    assert_eq!(said(&mut stand), [("TR_sound".to_owned(), true)]);
-    stand.tell(RoomInput::Mute(MediaKind::Video, true));
-    stand.tell(RoomInput::Mute(MediaKind::Video, true));
-    assert_eq!(said(&mut stand), [("TR_picture".to_owned(), true)]);
-    stand.tell(RoomInput::Mute(MediaKind::Audio, false));
-    stand.tell(RoomInput::Mute(MediaKind::Video, false));
+    fixture.tell(RoomInput::Mute(MediaKind::Audio, true));
+    assert_eq!(said(&mut fixture), [], "there is no track yet");
+    publishes(&mut fixture, "TR_sound", TrackType::Audio);
+    publishes(&mut fixture, "TR_picture", TrackType::Video);
+    assert_eq!(said(&mut fixture), [("TR_sound".to_owned(), true)]);
+    fixture.tell(RoomInput::Mute(MediaKind::Video, true));
+    fixture.tell(RoomInput::Mute(MediaKind::Video, true));
+    assert_eq!(said(&mut fixture), [("TR_picture".to_owned(), true)]);
+    fixture.tell(RoomInput::Mute(MediaKind::Audio, false));
+    fixture.tell(RoomInput::Mute(MediaKind::Video, false));
     assert_eq!(
-        said(&mut stand),
+        said(&mut fixture),
         [("TR_sound".to_owned(), false), ("TR_picture".to_owned(), false)]
     );
     // A mute by the server needs no message back to it.
-    stand.receives(Response::Mute(MuteTrack { sid: "TR_picture".into(), muted: true }));
-    stand.tell(RoomInput::Mute(MediaKind::Video, true));
-    assert_eq!(said(&mut stand), []);
+    fixture.receives(Response::Mute(MuteTrack { sid: "TR_picture".into(), muted: true }));
+    fixture.tell(RoomInput::Mute(MediaKind::Video, true));
+    assert_eq!(said(&mut fixture), []);
 }
 
 #[test]
 fn a_failure_next_to_the_session_is_an_anomaly_and_a_denied_track_ends_it() {
-    let mut stand = Stand::present(config(), vec![person(1)]);
-    stand.take();
-    stand.receives(Response::Subscription(SubscriptionResponse {
+    let mut fixture = Fixture::present(config(), vec![person(1)]);
+    fixture.take();
+    fixture.receives(Response::Subscription(SubscriptionResponse {
         track_sid: "TR_v1".into(),
         error: 1,
     }));
-    stand.receives(Response::StreamState(StreamStateUpdate {
+    fixture.receives(Response::StreamState(StreamStateUpdate {
         stream_states: vec![StreamStateInfo { track_sid: "TR_v1".into(), state: 1 }],
     }));
-    stand.receives(Response::Mute(MuteTrack { sid: "TR_x".into(), muted: true }));
-    let odd: Vec<_> = stand.outputs.iter().map(|output| format!("{output:?}")).collect();
+    fixture.receives(Response::Mute(MuteTrack { sid: "TR_x".into(), muted: true }));
+    let odd: Vec<_> = fixture.outputs.iter().map(|output| format!("{output:?}")).collect();
     assert_eq!(odd.len(), 3, "{odd:?}");
     assert!(odd[0].contains("throng-1") && odd[0].contains("no codec in common"), "{odd:?}");
-    stand.receives(Response::Request(RequestResponse { reason: 2, message: "no".into() }));
-    assert_eq!(stand.failure().reason, FailureReason::Refused);
+    fixture.receives(Response::Request(RequestResponse { reason: 2, message: "no".into() }));
+    assert_eq!(fixture.failure().reason, FailureReason::Refused);
 }
 
 #[test]
 fn what_is_no_message_is_a_named_failure_and_unknown_ones_are_passed_over() {
-    let mut stand = Stand::present(config(), vec![]);
-    stand.take();
+    let mut fixture = Fixture::present(config(), vec![]);
+    fixture.take();
     // Field 26, of a later protocol version.
-    stand.tell(RoomInput::Message(&Message::Binary(vec![0xd2, 1, 0])));
-    assert!(stand.outputs.is_empty());
+    fixture.tell(RoomInput::Message(&Message::Binary(vec![0xd2, 1, 0])));
+    assert!(fixture.outputs.is_empty());
     for message in [
         Message::Text("{}".into()),
         Message::Binary(vec![0x0a, 0xff]),
         Message::Binary(vec![0; MESSAGE_BYTES_MAX + 1]),
     ] {
-        let mut stand = Stand::present(config(), vec![]);
-        stand.tell(RoomInput::Message(&message));
-        assert_eq!(stand.failure().reason, FailureReason::Protocol);
+        let mut fixture = Fixture::present(config(), vec![]);
+        fixture.tell(RoomInput::Message(&message));
+        assert_eq!(fixture.failure().reason, FailureReason::Protocol);
     }
-    let mut early = Stand::new(config());
+    let mut early = Fixture::new(config());
     early.receives(Response::Answer(SessionDescription::default()));
     assert_eq!(early.failure().reason, FailureReason::Protocol);
 }
@@ -588,42 +589,44 @@ fn any_bytes_are_survived() {
                 _ => bytes.insert(at, rng.u8(..)),
             }
         }
-        let mut stand = Stand::present(config(), vec![]);
-        stand.tell(RoomInput::Message(&Message::Binary(bytes)));
+        let mut fixture = Fixture::present(config(), vec![]);
+        fixture.tell(RoomInput::Message(&Message::Binary(bytes)));
     }
 }
 
 #[test]
 fn a_message_that_names_very_many_people_is_one_pass_over_the_tracks() {
-    let mut stand = Stand::present(config(), (1..=4_000).map(person).collect());
+    let mut fixture = Fixture::present(config(), (1..=4_000).map(person).collect());
     // Two bytes each: a pass for each of them would take minutes.
     let participants = vec![ParticipantInfo::default(); 400_000];
-    stand.receives(Response::Update(ParticipantUpdate { participants }));
-    assert_eq!(stand.people.len(), 4_000);
+    fixture.receives(Response::Update(ParticipantUpdate { participants }));
+    assert_eq!(fixture.people.len(), 4_000);
     // The last word on each counts.
     let gone = ParticipantInfo { state: DISCONNECTED, ..person(2) };
-    stand.receives(Response::Update(ParticipantUpdate {
+    fixture.receives(Response::Update(ParticipantUpdate {
         participants: vec![gone.clone(), person(1), person(2), gone],
     }));
-    assert_eq!(stand.people.len(), 3_999);
+    assert_eq!(fixture.people.len(), 3_999);
 }
 
 #[test]
 fn a_server_cannot_ask_for_pings_that_never_come() {
-    let mut stand = Stand::new(config());
+    let mut fixture = Fixture::new(config());
     let join = Join { ping_interval: i32::MAX, ping_timeout: i32::MAX, ..Join::default() };
-    stand.receives(Response::Join(Box::new(join)));
-    let (at, _) = stand.room.next_timeout().unwrap();
-    assert!(at <= stand.now + Duration::from_secs(3_600));
+    fixture.receives(Response::Join(Box::new(join)));
+    let (at, _) = fixture.room.next_timeout().unwrap();
+    assert!(at <= fixture.now + Duration::from_secs(3_600));
 }
 
 #[test]
 fn what_is_no_candidate_is_shown_in_part() {
-    let mut stand = Stand::present(config(), Vec::new());
+    let mut fixture = Fixture::present(config(), Vec::new());
     let index = "9".repeat(100_000);
     let candidate_init = format!(r#"{{"candidate":"c","sdpMLineIndex":"{index}"}}"#);
-    stand.take();
-    stand.receives(Response::Trickle(Trickle { candidate_init, target: 0 }));
-    let [RoomOutput::Anomaly(what)] = &stand.outputs[..] else { panic!("{}", stand.outputs.len()) };
+    fixture.take();
+    fixture.receives(Response::Trickle(Trickle { candidate_init, target: 0 }));
+    let [RoomOutput::Anomaly(what)] = &fixture.outputs[..] else {
+        panic!("{}", fixture.outputs.len())
+    };
     assert!(what.len() < 1_000, "{} bytes", what.len());
 }

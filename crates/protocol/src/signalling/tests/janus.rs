@@ -15,18 +15,18 @@ fn adapter(id: u64, pin: Option<&str>) -> Streaming {
     })
 }
 
-fn stand() -> Stand {
-    Stand::new(adapter(1, None))
+fn fixture() -> Fixture {
+    Fixture::new(adapter(1, None))
 }
 
 /// The state after this many server messages of a usual exchange: created, attached, ack, offered.
-fn after(messages: usize) -> Stand {
-    let mut stand = stand();
-    stand.open(Some("janus-protocol"));
+fn after(messages: usize) -> Fixture {
+    let mut fixture = fixture();
+    fixture.open(Some("janus-protocol"));
     for said in dialogue().iter().take(messages) {
-        stand.receives(said);
+        fixture.receives(said);
     }
-    stand
+    fixture
 }
 
 fn dialogue() -> [String; 4] {
@@ -50,7 +50,7 @@ fn event(transaction: &str, data: &Value, offers: bool) -> String {
 /// Plays the server's side of a transcript; the adapter's messages must be the recorded ones.
 fn replay(
     transcript: &str,
-    mut adapter: Stand,
+    mut adapter: Fixture,
     mut act: impl FnMut(&Value) -> Option<SignalInput<'static>>,
 ) -> Vec<String> {
     let mut said: Vec<String> = adapter.open(Some("janus-protocol")).split_off(1);
@@ -81,7 +81,7 @@ fn a_recorded_session_of_the_real_server_is_played_again() {
     let transcript = include_str!("../janus/testdata/h264.txt");
     let mut left = false;
     let lines =
-        replay(transcript, Stand::new(adapter(1, None)), |ours| match ours["janus"].as_str() {
+        replay(transcript, Fixture::new(adapter(1, None)), |ours| match ours["janus"].as_str() {
             Some("message") if ours["body"]["request"] == "start" => {
                 Some(SignalInput::Answer(ours["jsep"]["sdp"].as_str().unwrap().to_owned()))
             }
@@ -117,13 +117,13 @@ fn recorded_refusals_of_the_real_server_are_named() {
         ),
     ];
     for (id, pin, transcript, says) in transcripts {
-        let lines = replay(transcript, Stand::new(adapter(id, pin)), |_| None);
+        let lines = replay(transcript, Fixture::new(adapter(id, pin)), |_| None);
         assert_eq!(lines.len(), 1, "{lines:?}");
         failed(&lines, &FailureReason::Refused, says);
     }
     let right = replay(
         include_str!("../janus/testdata/pin.txt"),
-        Stand::new(adapter(2, Some("sesame"))),
+        Fixture::new(adapter(2, Some("sesame"))),
         |_| None,
     );
     assert_eq!(right, ["offer"]);
@@ -131,17 +131,17 @@ fn recorded_refusals_of_the_real_server_are_named() {
 
 #[test]
 fn a_session_is_kept_alive_and_its_silence_noticed() {
-    let mut stand = after(4);
-    stand.tell(SignalInput::Answer("v=0".into()));
-    stand.receives(&event("t4", &json!({"result":{"status":"starting"}}), false));
-    let begun = stand.now;
-    let keepalive = stand.wait_for("Janus: keepalive");
+    let mut fixture = after(4);
+    fixture.tell(SignalInput::Answer("v=0".into()));
+    fixture.receives(&event("t4", &json!({"result":{"status":"starting"}}), false));
+    let begun = fixture.now;
+    let keepalive = fixture.wait_for("Janus: keepalive");
     assert!(keepalive[0].contains(r#""janus":"keepalive""#), "{keepalive:?}");
-    assert_eq!(stand.now - begun, Duration::from_secs(25));
-    assert!(stand.receives(r#"{"janus":"ack","transaction":"t5","session_id":11}"#).is_empty());
-    stand.wait_for("Janus: keepalive");
+    assert_eq!(fixture.now - begun, Duration::from_secs(25));
+    assert!(fixture.receives(r#"{"janus":"ack","transaction":"t5","session_id":11}"#).is_empty());
+    fixture.wait_for("Janus: keepalive");
     failed(
-        &stand.wait_for("Janus: an ack of keepalive"),
+        &fixture.wait_for("Janus: an ack of keepalive"),
         &FailureReason::SignallingTimeout,
         "an ack of keepalive",
     );
@@ -149,7 +149,7 @@ fn a_session_is_kept_alive_and_its_silence_noticed() {
 
 #[test]
 fn each_step_names_its_own_silence() {
-    let mut opening = stand();
+    let mut opening = fixture();
     opening.tell(SignalInput::Start);
     failed(
         &opening.wait_for("Janus: the WebSocket to open"),
@@ -168,9 +168,9 @@ fn each_step_names_its_own_silence() {
 #[test]
 fn what_the_server_says_in_mid_session_is_understood() {
     let playing = || {
-        let mut stand = after(4);
-        stand.tell(SignalInput::Answer("v=0".into()));
-        stand
+        let mut fixture = after(4);
+        fixture.tell(SignalInput::Answer("v=0".into()));
+        fixture
     };
     for (said, expect) in [
         (r#"{"janus":"webrtcup","session_id":11,"sender":22}"#, ""),
@@ -256,7 +256,7 @@ fn refusals_and_rubbish_are_named() {
         failed(&after(heard).receives(&said), &reason, says);
     }
     let opening = || {
-        let mut opening = stand();
+        let mut opening = fixture();
         opening.tell(SignalInput::Start);
         opening
     };
@@ -265,13 +265,13 @@ fn refusals_and_rubbish_are_named() {
 
 #[test]
 fn a_goodbye_waits_for_the_server_but_not_for_long() {
-    let mut stand = after(4);
-    let said = stand.tell(SignalInput::Leave);
+    let mut fixture = after(4);
+    let said = fixture.tell(SignalInput::Leave);
     for (line, verb) in said.iter().zip(["message", "detach", "destroy"]) {
         assert!(line.contains(&format!(r#""janus":"{verb}""#)), "{said:?}");
     }
     assert_eq!(
-        stand.wait_for("Janus: the goodbye"),
+        fixture.wait_for("Janus: the goodbye"),
         ["anomaly Janus: the goodbye was not answered", "close", "goodbye"]
     );
 }
@@ -285,10 +285,10 @@ fn credentials_go_with_every_request() {
     };
     let mountpoint = MountpointId::Text("news".into());
     let url = "ws://10.0.0.1:8188/".parse().unwrap();
-    let mut stand =
-        Stand::new(Streaming::new(Config { url, mountpoint, pin: Some("p".into()), session }));
-    let mut lines = stand.open(Some("janus-protocol")).split_off(1);
-    lines.extend(dialogue().iter().take(2).flat_map(|said| stand.receives(said)));
+    let mut fixture =
+        Fixture::new(Streaming::new(Config { url, mountpoint, pin: Some("p".into()), session }));
+    let mut lines = fixture.open(Some("janus-protocol")).split_off(1);
+    lines.extend(dialogue().iter().take(2).flat_map(|said| fixture.receives(said)));
     assert_eq!(lines.len(), 3);
     assert!(
         lines.iter().all(|l| l.contains(r#""token":"tok""#) && l.contains(r#""apisecret":"sec""#)),

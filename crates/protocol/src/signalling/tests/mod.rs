@@ -17,12 +17,12 @@ use crate::participant::{ChannelError, Message, Opening};
 const SDP: &str = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=setup:actpass\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:v\r\na=ice-ufrag:uf\r\na=ice-pwd:pw\r\n";
 
 /// An adapter with its clock.
-struct Stand {
+struct Fixture {
     adapter: Box<dyn Signalling>,
     now: Instant,
 }
 
-impl Stand {
+impl Fixture {
     fn new(adapter: impl Signalling + 'static) -> Self {
         Self { adapter: Box::new(adapter), now: Instant::now() }
     }
@@ -101,7 +101,7 @@ fn failed(lines: &[String], reason: &FailureReason, says: &str) {
 /// Closed or refused connections have the same meaning for all WebSocket adapters: a connection
 /// that did not open fails with the step that failed, one that breaks after it was open fails as
 /// closed signalling.
-fn closes_are_named(mut asked: impl FnMut() -> Stand, mut opened: impl FnMut() -> Stand) {
+fn closes_are_named(mut asked: impl FnMut() -> Fixture, mut opened: impl FnMut() -> Fixture) {
     for (error, before, after) in [
         (ChannelError::Status(401, String::new()), FailureReason::HttpStatus(401), None),
         (ChannelError::Status(503, String::new()), FailureReason::HttpStatus(503), None),

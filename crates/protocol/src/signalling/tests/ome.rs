@@ -3,16 +3,16 @@
 use super::super::ome::{Config, Ome};
 use super::*;
 
-fn stand() -> Stand {
-    Stand::new(Ome::new(Config::new(
+fn fixture() -> Fixture {
+    Fixture::new(Ome::new(Config::new(
         "ws://10.0.0.1:3333/app/stream?transport=tcp".parse().unwrap(),
     )))
 }
 
-fn asked() -> Stand {
-    let mut stand = stand();
-    stand.open(None);
-    stand
+fn asked() -> Fixture {
+    let mut fixture = fixture();
+    fixture.open(None);
+    fixture
 }
 
 fn offer(more: &str) -> String {
@@ -24,11 +24,11 @@ fn offer(more: &str) -> String {
 
 #[test]
 fn a_session_is_asked_for_answered_and_stopped() {
-    let mut stand = stand();
-    let lines = stand.open(None);
+    let mut fixture = fixture();
+    let lines = fixture.open(None);
     assert!(lines[0].starts_with("open WebSocket"), "{lines:?}");
     assert_eq!(lines[1], r#"say {"command":"request_offer"}"#);
-    let lines = stand.receives(&offer(
+    let lines = fixture.receives(&offer(
         r#","candidates":[{"candidate":"candidate:0 1 UDP 50 10.0.0.1 10000 typ host generation 0","sdpMLineIndex":0},{"candidate":"candidate:1 1 UDP 50 10.0.0.1 10001 typ host","sdpMid":"x"}]"#,
     ));
     assert_eq!(
@@ -39,18 +39,18 @@ fn a_session_is_asked_for_answered_and_stopped() {
             "candidate:1 1 UDP 50 10.0.0.1 10001 typ host"
         ]
     );
-    let answer = stand.tell(SignalInput::Answer("v=0".into()));
+    let answer = fixture.tell(SignalInput::Answer("v=0".into()));
     assert_eq!(
         answer,
         [r#"say {"command":"answer","id":7,"peer_id":0,"sdp":{"type":"answer","sdp":"v=0"}}"#]
     );
-    let candidate = stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host"));
+    let candidate = fixture.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host"));
     assert!(
         candidate[0].contains(r#""candidates":[{"candidate":"candidate:1 1 udp"#),
         "{candidate:?}"
     );
-    assert!(stand.adapter.next_timeout().is_none());
-    let leave = stand.tell(SignalInput::Leave);
+    assert!(fixture.adapter.next_timeout().is_none());
+    let leave = fixture.tell(SignalInput::Leave);
     assert_eq!(leave, [r#"say {"command":"stop","id":7}"#, "close", "goodbye"]);
 }
 
@@ -69,9 +69,9 @@ fn relays_come_before_the_offer_once_in_either_spelling() {
 
 #[test]
 fn what_does_not_concern_a_viewer_is_passed_over() {
-    let mut stand = asked();
+    let mut fixture = asked();
     assert!(
-        stand
+        fixture
             .receives(r#"{"command":"notification","type":"playlist","message":{"a":[1]}}"#)
             .is_empty()
     );
@@ -79,7 +79,7 @@ fn what_does_not_concern_a_viewer_is_passed_over() {
         (r#"{"command":"request_offer_p2p","id":1,"peer_id":3}"#, "declined request_offer_p2p"),
         (r#"{"command":"dance"}"#, "unknown command dance"),
     ] {
-        let lines = stand.receives(said);
+        let lines = fixture.receives(said);
         assert!(
             lines.len() == 1 && lines[0].starts_with("anomaly ") && lines[0].contains(expect),
             "{lines:?}"
@@ -114,7 +114,7 @@ fn refusals_and_rubbish_are_named() {
         failed(&asked().receives(said), &reason, says);
     }
     let opening = || {
-        let mut opening = stand();
+        let mut opening = fixture();
         opening.tell(SignalInput::Start);
         opening
     };
@@ -123,7 +123,7 @@ fn refusals_and_rubbish_are_named() {
 
 #[test]
 fn a_silent_server_is_named_by_the_step() {
-    let mut opening = stand();
+    let mut opening = fixture();
     opening.tell(SignalInput::Start);
     failed(
         &opening.wait_for("OME: the WebSocket to open"),

@@ -17,7 +17,7 @@ use crate::signalling::room::{
 };
 
 /// The server's side: it numbers handles from 100 and sends the answers that a test chooses.
-struct Stand {
+struct Fixture {
     room: VideoRoom,
     now: Instant,
     handles: u64,
@@ -41,19 +41,19 @@ fn config() -> VideoRoomConfig {
     }
 }
 
-impl Stand {
+impl Fixture {
     fn new(config: VideoRoomConfig) -> Self {
         let room = VideoRoom::new(config);
-        let mut stand = Self {
+        let mut fixture = Self {
             room,
             now: Instant::now(),
             handles: 100,
             asked: Vec::new(),
             outputs: Vec::new(),
         };
-        stand.tell(RoomInput::Start);
-        stand.tell(RoomInput::Opened(&Opening::default()));
-        stand
+        fixture.tell(RoomInput::Start);
+        fixture.tell(RoomInput::Opened(&Opening::default()));
+        fixture
     }
 
     fn tell(&mut self, input: RoomInput<'_>) {
@@ -117,11 +117,11 @@ impl Stand {
 
     /// A participant in the room, with its offer answered, and with these others present.
     fn present(config: VideoRoomConfig, others: &[Value]) -> Self {
-        let mut stand = Self::new(config);
+        let mut fixture = Self::new(config);
         let joined = json!({"videoroom":"joined","id":1,"private_id":99,"publishers":others});
-        let join = stand.answers("join", &joined, None);
+        let join = fixture.answers("join", &joined, None);
         assert_eq!((&join["ptype"], &join["room"]), (&json!("publisher"), &json!(1234)));
-        stand
+        fixture
     }
 
     fn names(&mut self) -> Vec<String> {
@@ -145,19 +145,19 @@ fn stream(mid: &str, kind: &str, name: &str) -> Value {
 
 #[test]
 fn a_participant_publishes_and_receives_all_on_one_more_handle() {
-    let mut stand = Stand::present(config(), &[publisher(2, "throng-1")]);
-    assert_eq!(stand.names(), ["Open", "Joined", "WantOffer"]);
+    let mut fixture = Fixture::present(config(), &[publisher(2, "throng-1")]);
+    assert_eq!(fixture.names(), ["Open", "Joined", "WantOffer"]);
     // The subscriber joins with every stream of every publisher.
     let streams = json!([stream("0", "audio", "throng-1"), stream("1", "video", "throng-1")]);
     let join =
-        stand.answers("join", &json!({"videoroom":"attached","streams":streams}), Some("offer"));
+        fixture.answers("join", &json!({"videoroom":"attached","streams":streams}), Some("offer"));
     assert_eq!(join["ptype"], "subscriber");
     assert_eq!(join["streams"], json!([{"feed":2,"mid":"0"},{"feed":2,"mid":"1"}]));
     assert_eq!(join["private_id"], 99);
     let [RoomOutput::Streams(peer, streams), RoomOutput::RemoteOffer(..)] =
-        stand.outputs.as_slice()
+        fixture.outputs.as_slice()
     else {
-        panic!("{:?}", stand.outputs)
+        panic!("{:?}", fixture.outputs)
     };
     assert_eq!(*peer, PeerId(1));
     let video = RoomStream {
@@ -169,70 +169,73 @@ fn a_participant_publishes_and_receives_all_on_one_more_handle() {
         tells_layers: false,
     };
     assert_eq!(streams[1], video);
-    stand.outputs.clear();
+    fixture.outputs.clear();
 
-    stand.tell(RoomInput::Offer(PeerId::PUBLISHER, SDP.into()));
-    stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
+    fixture.tell(RoomInput::Offer(PeerId::PUBLISHER, SDP.into()));
+    fixture.tell(RoomInput::Answer(PeerId(1), SDP.into()));
     let publish =
-        stand.answers("publish", &json!({"videoroom":"event","configured":"ok"}), Some("answer"));
+        fixture.answers("publish", &json!({"videoroom":"event","configured":"ok"}), Some("answer"));
     assert_eq!(publish["has_jsep"], true);
-    assert_eq!(stand.names(), ["RemoteAnswer"]);
-    stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
+    assert_eq!(fixture.names(), ["RemoteAnswer"]);
+    fixture.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
 
     // Two more publish while a change is being negotiated: the next change includes both.
-    stand.sends(100, &json!({"videoroom":"event","publishers":[publisher(3, "throng-2")]}), None);
-    stand.sends(100, &json!({"videoroom":"event","publishers":[publisher(4, "throng-3")]}), None);
-    assert_eq!(stand.asked.len(), 1, "one request at a time");
+    fixture.sends(100, &json!({"videoroom":"event","publishers":[publisher(3, "throng-2")]}), None);
+    fixture.sends(100, &json!({"videoroom":"event","publishers":[publisher(4, "throng-3")]}), None);
+    assert_eq!(fixture.asked.len(), 1, "one request at a time");
     let update =
-        stand.answers("update", &json!({"videoroom":"updated","streams":[]}), Some("offer"));
+        fixture.answers("update", &json!({"videoroom":"updated","streams":[]}), Some("offer"));
     assert_eq!(update["subscribe"], json!([{"feed":3,"mid":"0"},{"feed":3,"mid":"1"}]));
-    stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
-    stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
-    let update = stand.answers("update", &json!({"videoroom":"updated","streams":[]}), None);
+    fixture.tell(RoomInput::Answer(PeerId(1), SDP.into()));
+    fixture.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
+    let update = fixture.answers("update", &json!({"videoroom":"updated","streams":[]}), None);
     assert_eq!(update["subscribe"], json!([{"feed":4,"mid":"0"},{"feed":4,"mid":"1"}]));
-    assert!(stand.asked.is_empty());
+    assert!(fixture.asked.is_empty());
 }
 
 #[test]
 fn with_a_handle_a_feed_each_has_its_own_peer_connection_and_loses_it() {
     let config = VideoRoomConfig { subscribes: Some(SubscriberMode::HandlePerFeed), ..config() };
-    let mut stand = Stand::present(config, &[publisher(2, "a"), publisher(3, "b")]);
+    let mut fixture = Fixture::present(config, &[publisher(2, "a"), publisher(3, "b")]);
     for (feed, peer) in [(2, 1), (3, 2)] {
-        let join = stand.answers(
+        let join = fixture.answers(
             "join",
             &json!({"videoroom":"attached","streams":[{"type":"video","mid":"v"}]}),
             Some("offer"),
         );
         assert_eq!(join["streams"][0]["feed"], feed);
-        stand.tell(RoomInput::Answer(PeerId(peer), SDP.into()));
+        fixture.tell(RoomInput::Answer(PeerId(peer), SDP.into()));
     }
-    stand.outputs.clear();
-    stand.sends(100, &json!({"videoroom":"event","leaving":3}), None);
+    fixture.outputs.clear();
+    fixture.sends(100, &json!({"videoroom":"event","leaving":3}), None);
     assert!(
-        matches!(stand.outputs[..], [RoomOutput::ClosePeer(PeerId(2)), RoomOutput::Publishers(_)]),
+        matches!(
+            fixture.outputs[..],
+            [RoomOutput::ClosePeer(PeerId(2)), RoomOutput::Publishers(_)]
+        ),
         "{:?}",
-        stand.outputs
+        fixture.outputs
     );
 }
 
 #[test]
 fn attention_is_turned_by_unsubscribing_and_subscribing() {
-    let mut stand = Stand::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
-    stand.answers("join", &json!({"videoroom":"attached","streams":[]}), Some("offer"));
-    stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
-    stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
+    let mut fixture = Fixture::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
+    fixture.answers("join", &json!({"videoroom":"attached","streams":[]}), Some("offer"));
+    fixture.tell(RoomInput::Answer(PeerId(1), SDP.into()));
+    fixture.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
     let only_b = Subscriptions {
         audio: Subscription::All,
         video: Subscription::Named(["b".to_owned()].into()),
     };
-    stand.tell(RoomInput::Subscribe(&only_b));
-    let update = stand.answers("update", &json!({"videoroom":"updated"}), None);
+    fixture.tell(RoomInput::Subscribe(&only_b));
+    let update = fixture.answers("update", &json!({"videoroom":"updated"}), None);
     assert_eq!(
         (update["unsubscribe"].clone(), update.get("subscribe")),
         (json!([{"feed":2,"mid":"1"}]), None)
     );
-    stand.tell(RoomInput::Subscribe(&Subscriptions::default()));
-    let update = stand.answers("update", &json!({"videoroom":"updated"}), None);
+    fixture.tell(RoomInput::Subscribe(&Subscriptions::default()));
+    let update = fixture.answers("update", &json!({"videoroom":"updated"}), None);
     assert_eq!(update["subscribe"], json!([{"feed":2,"mid":"1"}]));
 }
 
@@ -256,32 +259,36 @@ fn a_room_is_made_or_found_and_destroyed_by_the_last_to_leave() {
         (&exists, &nobody, true),
         (&exists, &refused, false),
     ] {
-        let mut stand =
-            Stand::new(VideoRoomConfig { new_room: Some(new_room.clone()), ..config() });
-        let create = stand.answers("create", answer, None);
+        let mut fixture =
+            Fixture::new(VideoRoomConfig { new_room: Some(new_room.clone()), ..config() });
+        let create = fixture.answers("create", answer, None);
         let said = (&create["admin_key"], &create["bitrate"], &create["secret"]);
         assert_eq!(said, (&json!("k"), &json!(256_000), &json!("s")));
-        stand.answers("join", &json!({"videoroom":"joined","id":1,"publishers":[]}), None);
-        stand.tell(RoomInput::Leave { others_follow: false });
-        stand.answers("leave", &json!({"videoroom":"event","leaving":"ok"}), None);
-        stand.answers("listparticipants", left, None);
+        fixture.answers("join", &json!({"videoroom":"joined","id":1,"publishers":[]}), None);
+        fixture.tell(RoomInput::Leave { others_follow: false });
+        fixture.answers("leave", &json!({"videoroom":"event","leaving":"ok"}), None);
+        fixture.answers("listparticipants", left, None);
         // A room of another run rejects the secret, and remains.
-        let requests: Vec<_> = stand.asked.iter().map(|(_, _, body)| body.clone()).collect();
+        let requests: Vec<_> = fixture.asked.iter().map(|(_, _, body)| body.clone()).collect();
         match requests.as_slice() {
             [end] if is_ended => {
                 assert_eq!((&end["request"], &end["secret"]), (&json!("destroy"), &json!("s")));
                 // The session lasts until the room is destroyed, because only a session can request
                 // that.
                 assert!(
-                    !matches!(stand.outputs.last(), Some(RoomOutput::Goodbye)),
+                    !matches!(fixture.outputs.last(), Some(RoomOutput::Goodbye)),
                     "{:?}",
-                    stand.outputs
+                    fixture.outputs
                 );
-                stand.answers("destroy", &json!({"videoroom":"destroyed","room":1234}), None);
+                fixture.answers("destroy", &json!({"videoroom":"destroyed","room":1234}), None);
             }
             requests => assert!(requests.is_empty() && !is_ended, "{requests:?}"),
         }
-        assert!(matches!(stand.outputs.last(), Some(RoomOutput::Goodbye)), "{:?}", stand.outputs);
+        assert!(
+            matches!(fixture.outputs.last(), Some(RoomOutput::Goodbye)),
+            "{:?}",
+            fixture.outputs
+        );
     }
 }
 
@@ -294,13 +301,14 @@ fn a_leave_during_joins_keeps_the_room() {
         bitrate_bps: 256_000,
         video_codecs: "vp8".into(),
     };
-    let mut stand = Stand::new(VideoRoomConfig { new_room: Some(new_room), ..config() });
-    stand.answers("create", &json!({"videoroom":"created","room":1234}), None);
-    stand.answers("join", &json!({"videoroom":"joined","id":1,"publishers":[]}), None);
-    stand.tell(RoomInput::Leave { others_follow: true });
-    let requests: Vec<_> = stand.asked.iter().map(|(_, _, body)| body["request"].clone()).collect();
+    let mut fixture = Fixture::new(VideoRoomConfig { new_room: Some(new_room), ..config() });
+    fixture.answers("create", &json!({"videoroom":"created","room":1234}), None);
+    fixture.answers("join", &json!({"videoroom":"joined","id":1,"publishers":[]}), None);
+    fixture.tell(RoomInput::Leave { others_follow: true });
+    let requests: Vec<_> =
+        fixture.asked.iter().map(|(_, _, body)| body["request"].clone()).collect();
     assert_eq!(requests, ["leave"]);
-    assert!(matches!(stand.outputs.last(), Some(RoomOutput::Goodbye)), "{:?}", stand.outputs);
+    assert!(matches!(fixture.outputs.last(), Some(RoomOutput::Goodbye)), "{:?}", fixture.outputs);
 }
 
 #[test]
@@ -313,33 +321,38 @@ fn refusals_are_failures_that_carry_the_rooms_words() {
         (429, "Missing mandatory element (room)", FailureReason::Refused),
         (436, "User ID 1 already exists", FailureReason::Refused),
     ] {
-        let mut stand = Stand::new(config());
-        stand.answers("join", &json!({"videoroom":"event","error_code":code,"error":words}), None);
-        let Some(RoomOutput::Failed(failure)) = stand.outputs.last() else {
-            panic!("{:?}", stand.outputs)
+        let mut fixture = Fixture::new(config());
+        fixture.answers(
+            "join",
+            &json!({"videoroom":"event","error_code":code,"error":words}),
+            None,
+        );
+        let Some(RoomOutput::Failed(failure)) = fixture.outputs.last() else {
+            panic!("{:?}", fixture.outputs)
         };
         assert_eq!(failure.reason, reason);
         assert!(failure.detail.contains(words), "{failure}");
     }
     // A publisher that leaves before it could be received does not affect the others.
-    let mut stand = Stand::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
-    stand.sends(100, &json!({"videoroom":"event","leaving":2}), None);
-    stand.answers(
+    let mut fixture = Fixture::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
+    fixture.sends(100, &json!({"videoroom":"event","leaving":2}), None);
+    fixture.answers(
         "join",
         &json!({"videoroom":"event","error_code":428,"error":"No such feed (2)"}),
         None,
     );
-    let join = stand.answers("join", &json!({"videoroom":"attached","streams":[]}), Some("offer"));
+    let join =
+        fixture.answers("join", &json!({"videoroom":"attached","streams":[]}), Some("offer"));
     assert_eq!(join["streams"], json!([{"feed":3,"mid":"0"},{"feed":3,"mid":"1"}]));
     for (said, reason) in [
         (json!({"videoroom":"event","kicked":1}), FailureReason::Kicked),
         (json!({"videoroom":"event","leaving":"ok","reason":"kicked"}), FailureReason::Kicked),
         (json!({"videoroom":"destroyed","room":1234}), FailureReason::RoomEnded),
     ] {
-        let mut stand = Stand::present(config(), &[]);
-        stand.sends(100, &said, None);
-        let Some(RoomOutput::Failed(failure)) = stand.outputs.last() else {
-            panic!("{:?}", stand.outputs)
+        let mut fixture = Fixture::present(config(), &[]);
+        fixture.sends(100, &said, None);
+        let Some(RoomOutput::Failed(failure)) = fixture.outputs.last() else {
+            panic!("{:?}", fixture.outputs)
         };
         assert_eq!(failure.reason, reason);
     }
@@ -347,11 +360,11 @@ fn refusals_are_failures_that_carry_the_rooms_words() {
 
 #[test]
 fn members_of_the_room_are_reported_and_removed_ones_are_not() {
-    let mut stand = Stand::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
-    stand.sends(100, &json!({"videoroom":"event","publishers":[publisher(4, "c")]}), None);
-    stand.sends(100, &json!({"videoroom":"event","kicked":2}), None);
-    stand.sends(100, &json!({"videoroom":"event","leaving":3}), None);
-    let reported = stand.outputs.iter().filter_map(|output| match output {
+    let mut fixture = Fixture::present(config(), &[publisher(2, "a"), publisher(3, "b")]);
+    fixture.sends(100, &json!({"videoroom":"event","publishers":[publisher(4, "c")]}), None);
+    fixture.sends(100, &json!({"videoroom":"event","kicked":2}), None);
+    fixture.sends(100, &json!({"videoroom":"event","leaving":3}), None);
+    let reported = fixture.outputs.iter().filter_map(|output| match output {
         RoomOutput::Publishers(names) => Some(names.iter().cloned().collect::<String>()),
         _ => None,
     });
@@ -360,90 +373,94 @@ fn members_of_the_room_are_reported_and_removed_ones_are_not() {
 
 #[test]
 fn what_is_mute_is_relayed_no_more_and_begins_again_with_a_key_frame() {
-    let mut stand = Stand::present(config(), &[]);
-    stand.tell(RoomInput::Mute(MediaKind::Video, true));
+    let mut fixture = Fixture::present(config(), &[]);
+    fixture.tell(RoomInput::Mute(MediaKind::Video, true));
     let offer = format!("{SDP}m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:a\r\n");
-    stand.tell(RoomInput::Offer(PeerId::PUBLISHER, offer));
+    fixture.tell(RoomInput::Offer(PeerId::PUBLISHER, offer));
     assert_eq!(
-        stand.asked.len(),
+        fixture.asked.len(),
         1,
         "nothing can be said of what is not published yet: {:?}",
-        stand.asked
+        fixture.asked
     );
     let configured = json!({"videoroom":"event","configured":"ok"});
-    stand.answers("publish", &configured, Some("answer"));
-    let asked = stand.answers("configure", &configured, None);
+    fixture.answers("publish", &configured, Some("answer"));
+    let asked = fixture.answers("configure", &configured, None);
     assert_eq!(asked, json!({"request":"configure","mid":"v","send":false,"has_jsep":false}));
-    stand.tell(RoomInput::Mute(MediaKind::Video, true));
-    assert!(stand.asked.is_empty(), "it is said already: {:?}", stand.asked);
-    stand.tell(RoomInput::Mute(MediaKind::Audio, true));
-    let asked = stand.answers("configure", &configured, None);
+    fixture.tell(RoomInput::Mute(MediaKind::Video, true));
+    assert!(fixture.asked.is_empty(), "it is said already: {:?}", fixture.asked);
+    fixture.tell(RoomInput::Mute(MediaKind::Audio, true));
+    let asked = fixture.answers("configure", &configured, None);
     assert_eq!((&asked["mid"], &asked["send"]), (&json!("a"), &json!(false)));
-    stand.tell(RoomInput::Mute(MediaKind::Video, false));
-    stand.tell(RoomInput::Mute(MediaKind::Audio, false));
-    let asked = stand.answers("configure", &configured, None);
+    fixture.tell(RoomInput::Mute(MediaKind::Video, false));
+    fixture.tell(RoomInput::Mute(MediaKind::Audio, false));
+    let asked = fixture.answers("configure", &configured, None);
     assert_eq!(
         asked,
         json!({"request":"configure","mid":"v","send":true,"keyframe":true,"has_jsep":false})
     );
     // A refusal is only an anomaly: muted media is not sent in any case.
     let refused = json!({"videoroom":"event","error_code":430,"error":"Invalid element (mid)"});
-    let asked = stand.answers("configure", &refused, None);
+    let asked = fixture.answers("configure", &refused, None);
     assert_eq!(asked, json!({"request":"configure","mid":"a","send":true,"has_jsep":false}));
-    assert!(matches!(stand.outputs.last(), Some(RoomOutput::Anomaly(_))), "{:?}", stand.outputs);
+    assert!(
+        matches!(fixture.outputs.last(), Some(RoomOutput::Anomaly(_))),
+        "{:?}",
+        fixture.outputs
+    );
 }
 
 #[test]
 fn layers_are_requested_when_nothing_else_is_open_and_again_after_a_replacement() {
     let mut simulcast = publisher(2, "throng-1");
     simulcast["streams"][1]["simulcast"] = json!(true);
-    let mut stand = Stand::present(config(), &[simulcast]);
-    stand.tell(RoomInput::Layer(Layer::Low));
+    let mut fixture = Fixture::present(config(), &[simulcast]);
+    fixture.tell(RoomInput::Layer(Layer::Low));
     let mut video = stream("1", "video", "throng-1");
     video["feed_mid"] = json!("1");
     let attached =
         json!({"videoroom":"attached","streams":[stream("0", "audio", "throng-1"), video]});
-    stand.answers("join", &attached, Some("offer"));
-    let streams = stand.outputs.iter().find_map(|output| match output {
+    fixture.answers("join", &attached, Some("offer"));
+    let streams = fixture.outputs.iter().find_map(|output| match output {
         RoomOutput::Streams(_, streams) => Some(streams.clone()),
         _ => None,
     });
     let reported: Vec<bool> = streams.unwrap().iter().map(|stream| stream.tells_layers).collect();
     assert_eq!(reported, [false, true]);
-    stand.tell(RoomInput::Answer(PeerId(1), SDP.into()));
-    assert_eq!(stand.asked.len(), 1, "the answer is on its way: {:?}", stand.asked);
-    stand.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
-    let asked = stand.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
+    fixture.tell(RoomInput::Answer(PeerId(1), SDP.into()));
+    assert_eq!(fixture.asked.len(), 1, "the answer is on its way: {:?}", fixture.asked);
+    fixture.answers("start", &json!({"videoroom":"event","started":"ok"}), None);
+    let asked = fixture.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
     assert_eq!(asked["streams"], json!([{"mid":"1","send":true,"substream":0}]));
     // The forwarded layer is reported; other fields of the event are ignored.
-    stand.outputs.clear();
-    stand.sends(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":0}), None);
-    stand.sends(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":7}), None);
-    stand.sends(101, &json!({"videoroom":"event","room":1234,"mid":"1","temporal":1}), None);
+    fixture.outputs.clear();
+    fixture.sends(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":0}), None);
+    fixture.sends(101, &json!({"videoroom":"event","room":1234,"mid":"1","substream":7}), None);
+    fixture.sends(101, &json!({"videoroom":"event","room":1234,"mid":"1","temporal":1}), None);
     assert!(
-        matches!(stand.outputs.as_slice(), [RoomOutput::LayerSent(PeerId(1), mid, Layer::Low)] if mid == "1"),
+        matches!(fixture.outputs.as_slice(), [RoomOutput::LayerSent(PeerId(1), mid, Layer::Low)] if mid == "1"),
         "{:?}",
-        stand.outputs
+        fixture.outputs
     );
-    stand.tell(RoomInput::Layer(Layer::Off));
-    let asked = stand.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
+    fixture.tell(RoomInput::Layer(Layer::Off));
+    let asked = fixture.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
     assert_eq!(asked["streams"], json!([{"mid":"1","send":false}]));
     // A refusal is only an anomaly.
-    stand.tell(RoomInput::Layer(Layer::High));
-    stand.answers(
+    fixture.tell(RoomInput::Layer(Layer::High));
+    fixture.answers(
         "configure",
         &json!({"videoroom":"event","error_code":428,"error":"No such feed"}),
         None,
     );
     assert!(
-        stand.outputs.iter().any(|output| matches!(output, RoomOutput::Anomaly(_))),
+        fixture.outputs.iter().any(|output| matches!(output, RoomOutput::Anomaly(_))),
         "{:?}",
-        stand.outputs
+        fixture.outputs
     );
     // Another sender in the same section begins with the layer that Janus prefers.
     let other = json!({"videoroom":"updated","streams":[stream("1", "video", "throng-2")]});
-    stand.sends(101, &other, None);
-    let asked = stand.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
+    fixture.sends(101, &other, None);
+    let asked = fixture.answers("configure", &json!({"videoroom":"event","configured":"ok"}), None);
     assert_eq!(asked["streams"], json!([{"mid":"1","send":true,"substream":2}]));
-    assert!(stand.asked.is_empty(), "{:?}", stand.asked);
+    assert!(fixture.asked.is_empty(), "{:?}", fixture.asked);
 }

@@ -10,24 +10,24 @@ const OFFER: &str =
     "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=ice-ufrag:u\r\na=ice-pwd:p\r\n";
 const ANSWER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=setup:passive\r\n";
 
-fn stand() -> Stand {
+fn fixture() -> Fixture {
     let mut config = Config::new("http://10.0.0.1/whep/s?secret=1".parse().unwrap());
     config.token = Some("tok".into());
     config.may_reach = Arc::new(|to| to.host_str().is_some_and(|host| host.starts_with("10.")));
-    Stand::new(Whep::new(config))
+    Fixture::new(Whep::new(config))
 }
 
-fn posted() -> Stand {
-    let mut stand = stand();
-    assert_eq!(stand.tell(SignalInput::Start), ["want offer"]);
-    let post = stand.tell(SignalInput::Offer(OFFER.into()));
+fn posted() -> Fixture {
+    let mut fixture = fixture();
+    assert_eq!(fixture.tell(SignalInput::Start), ["want offer"]);
+    let post = fixture.tell(SignalInput::Offer(OFFER.into()));
     let expect = "fetch 0 POST http://10.0.0.1/whep/s?secret=1 authorization=Bearer tok content-type=application/sdp +body";
     assert_eq!(post, [expect]);
-    stand
+    fixture
 }
 
 fn respond(
-    stand: &mut Stand,
+    fixture: &mut Fixture,
     fetch: u32,
     status: u16,
     headers: &[(&str, &str)],
@@ -39,41 +39,41 @@ fn respond(
     }
     let (head, ()) = response.body(()).unwrap().into_parts();
     let response = Response { head, body: body.as_bytes().to_vec(), opening: Opening::default() };
-    stand.tell(SignalInput::Fetched(FetchId(fetch), Ok(&response)))
+    fixture.tell(SignalInput::Fetched(FetchId(fetch), Ok(&response)))
 }
 
 const SESSION: [(&str, &str); 2] = [("location", "/session/1"), ("etag", "\"one\"")];
 
-fn playing() -> Stand {
-    let mut stand = posted();
-    assert_eq!(respond(&mut stand, 0, 201, &SESSION, ANSWER), ["reached", "answer"]);
-    stand
+fn playing() -> Fixture {
+    let mut fixture = posted();
+    assert_eq!(respond(&mut fixture, 0, 201, &SESSION, ANSWER), ["reached", "answer"]);
+    fixture
 }
 
 #[test]
 fn a_session_is_posted_trickled_and_deleted() {
-    let mut stand = posted();
+    let mut fixture = posted();
     // Candidates found before there is a session are kept, and sent in one request.
     assert!(
-        stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host")).is_empty()
+        fixture.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host")).is_empty()
     );
     assert!(
-        stand.tell(SignalInput::Candidate("candidate:2 1 udp 1 10.0.0.3 9 typ host")).is_empty()
+        fixture.tell(SignalInput::Candidate("candidate:2 1 udp 1 10.0.0.3 9 typ host")).is_empty()
     );
-    let lines = respond(&mut stand, 0, 201, &SESSION, ANSWER);
+    let lines = respond(&mut fixture, 0, 201, &SESSION, ANSWER);
     let patch = "PATCH http://10.0.0.1/session/1 authorization=Bearer tok if-match=\"one\" \
                  content-type=application/trickle-ice-sdpfrag +body";
     assert_eq!(lines, ["reached".into(), "answer".into(), format!("fetch 1 {patch}")]);
     // One request at a time.
     assert!(
-        stand.tell(SignalInput::Candidate("candidate:3 1 udp 1 10.0.0.4 9 typ host")).is_empty()
+        fixture.tell(SignalInput::Candidate("candidate:3 1 udp 1 10.0.0.4 9 typ host")).is_empty()
     );
-    assert!(stand.tell(SignalInput::CandidatesDone).is_empty());
-    assert_eq!(respond(&mut stand, 1, 204, &[], ""), [format!("fetch 2 {patch}")]);
-    assert!(respond(&mut stand, 2, 204, &[], "").is_empty());
-    let leave = stand.tell(SignalInput::Leave);
+    assert!(fixture.tell(SignalInput::CandidatesDone).is_empty());
+    assert_eq!(respond(&mut fixture, 1, 204, &[], ""), [format!("fetch 2 {patch}")]);
+    assert!(respond(&mut fixture, 2, 204, &[], "").is_empty());
+    let leave = fixture.tell(SignalInput::Leave);
     assert_eq!(leave, ["fetch 3 DELETE http://10.0.0.1/session/1 authorization=Bearer tok"]);
-    assert_eq!(respond(&mut stand, 3, 200, &[], ""), ["goodbye"]);
+    assert_eq!(respond(&mut fixture, 3, 200, &[], ""), ["goodbye"]);
 }
 
 #[test]
@@ -85,15 +85,15 @@ fn a_server_that_takes_no_candidates_is_no_failure() {
         (412, "anomaly WHEP: PATCH with candidates: 412"),
         (404, "anomaly"),
     ] {
-        let mut stand = playing();
-        stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host"));
-        let lines = respond(&mut stand, 1, status, &[], "").join(" ");
+        let mut fixture = playing();
+        fixture.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host"));
+        let lines = respond(&mut fixture, 1, status, &[], "").join(" ");
         assert!(
             lines.starts_with(expect) && lines.is_empty() == expect.is_empty(),
             "{status}: {lines}"
         );
         assert!(
-            stand
+            fixture
                 .tell(SignalInput::Candidate("candidate:2 1 udp 1 10.0.0.3 9 typ host"))
                 .is_empty()
         );
@@ -104,13 +104,17 @@ fn a_server_that_takes_no_candidates_is_no_failure() {
 fn an_offer_of_the_server_is_answered_by_patch() {
     // 406 as in draft 03; 201 with an offer as from servers of older drafts.
     for status in [406, 201] {
-        let mut stand = posted();
-        assert_eq!(respond(&mut stand, 0, status, &SESSION, SDP), ["reached", "offer"], "{status}");
-        let patch = stand.tell(SignalInput::Answer(ANSWER.into()));
+        let mut fixture = posted();
+        assert_eq!(
+            respond(&mut fixture, 0, status, &SESSION, SDP),
+            ["reached", "offer"],
+            "{status}"
+        );
+        let patch = fixture.tell(SignalInput::Answer(ANSWER.into()));
         let expect = "fetch 1 PATCH http://10.0.0.1/session/1 authorization=Bearer tok content-type=application/sdp +body";
         assert_eq!(patch, [expect]);
-        assert!(respond(&mut stand, 1, 204, &[], "").is_empty());
-        assert!(stand.tell(SignalInput::Leave)[0].starts_with("fetch 2 DELETE"));
+        assert!(respond(&mut fixture, 1, 204, &[], "").is_empty());
+        assert!(fixture.tell(SignalInput::Leave)[0].starts_with("fetch 2 DELETE"));
     }
     let mut nowhere = posted();
     failed(
@@ -130,12 +134,12 @@ fn an_offer_of_the_server_is_answered_by_patch() {
 
 #[test]
 fn redirects_are_followed_within_reach_and_not_forever() {
-    let mut stand = posted();
-    let moved = respond(&mut stand, 0, 307, &[("location", "https://10.0.0.9/x")], "");
+    let mut fixture = posted();
+    let moved = respond(&mut fixture, 0, 307, &[("location", "https://10.0.0.9/x")], "");
     // Another origin does not get the token.
     assert_eq!(moved[1], "fetch 1 POST https://10.0.0.9/x content-type=application/sdp +body");
     // Leaving TLS would expose the session.
-    let down = respond(&mut stand, 1, 308, &[("location", "http://10.0.0.9/x")], "");
+    let down = respond(&mut fixture, 1, 308, &[("location", "http://10.0.0.9/x")], "");
     assert_eq!(down[0], "refused Redirect 10.0.0.9:80");
     failed(&down, &FailureReason::NotAllowed, "http://10.0.0.9/x");
 
@@ -169,14 +173,14 @@ fn the_token_goes_to_the_origin_of_the_endpoint_only() {
         ("https://10.0.0.1/session/1", false),
         ("http://10.0.0.2/session/1", false),
     ] {
-        let mut stand = posted();
+        let mut fixture = posted();
         let headers = [("location", location)];
-        assert_eq!(respond(&mut stand, 0, 201, &headers, ANSWER), ["reached", "answer"]);
-        let lines = stand.tell(SignalInput::Leave);
+        assert_eq!(respond(&mut fixture, 0, 201, &headers, ANSWER), ["reached", "answer"]);
+        let lines = fixture.tell(SignalInput::Leave);
         assert!(lines[0].contains(" DELETE "), "{lines:?}");
         assert_eq!(lines[0].contains("Bearer tok"), is_own, "{location}: {lines:?}");
-        let mut stand = posted();
-        let again = respond(&mut stand, 0, 307, &headers, "");
+        let mut fixture = posted();
+        let again = respond(&mut fixture, 0, 307, &headers, "");
         assert!(again[1].contains(" POST "), "{again:?}");
         assert_eq!(again[1].contains("Bearer tok"), is_own, "{location}: {again:?}");
     }
@@ -236,22 +240,22 @@ fn relays_are_announced_and_a_session_out_of_reach_is_not_asked() {
     let link =
         r#"<turn:10.0.0.5:3478?transport=udp>; rel="ice-server"; username="u"; credential="c""#;
     let headers = [("link", link), ("location", "http://192.0.2.7/s")];
-    let mut stand = posted();
-    let lines = respond(&mut stand, 0, 201, &headers, ANSWER);
+    let mut fixture = posted();
+    let lines = respond(&mut fixture, 0, 201, &headers, ANSWER);
     assert_eq!(lines[1], "relay turn:10.0.0.5:3478?transport=udp u c");
     assert_eq!(lines[2], "refused Redirect 192.0.2.7:80");
     assert!(lines[3].starts_with("anomaly ") && lines[4] == "answer", "{lines:?}");
     assert!(
-        stand.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host")).is_empty()
+        fixture.tell(SignalInput::Candidate("candidate:1 1 udp 1 10.0.0.2 9 typ host")).is_empty()
     );
-    assert_eq!(stand.tell(SignalInput::Leave), ["goodbye"]);
+    assert_eq!(fixture.tell(SignalInput::Leave), ["goodbye"]);
 }
 
 #[test]
 fn a_session_made_while_leaving_is_deleted() {
-    let mut stand = posted();
-    assert!(stand.tell(SignalInput::Leave).is_empty());
-    let lines = respond(&mut stand, 0, 201, &SESSION, ANSWER);
+    let mut fixture = posted();
+    assert!(fixture.tell(SignalInput::Leave).is_empty());
+    let lines = respond(&mut fixture, 0, 201, &SESSION, ANSWER);
     assert_eq!(lines, ["fetch 1 DELETE http://10.0.0.1/session/1 authorization=Bearer tok"]);
-    assert_eq!(stand.wait_for("WHEP: the goodbye"), ["goodbye"]);
+    assert_eq!(fixture.wait_for("WHEP: the goodbye"), ["goodbye"]);
 }

@@ -16,12 +16,12 @@ const OFFER: &str =
     "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=ice-ufrag:u\r\na=ice-pwd:p\r\n";
 const ANSWER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=setup:passive\r\n";
 
-struct Stand {
+struct Fixture {
     publisher: Whip,
     now: Instant,
 }
 
-impl Stand {
+impl Fixture {
     fn new(token: Option<&str>, access: Option<Access>) -> Self {
         let mut config = Config::new("http://10.0.0.1/whip/v1".parse().unwrap());
         config.token = token.map(Into::into);
@@ -72,12 +72,12 @@ impl Stand {
 
 #[test]
 fn an_offer_is_posted_with_the_token_answered_and_deleted() {
-    let mut stand = Stand::new(Some("tok"), None);
-    let post = stand.posted();
+    let mut fixture = Fixture::new(Some("tok"), None);
+    let post = fixture.posted();
     assert_eq!((post.head.method.as_str(), post.body.as_slice()), ("POST", OFFER.as_bytes()));
     assert_eq!(post.head.headers[header::AUTHORIZATION], "Bearer tok");
     assert_eq!(post.head.headers[header::CONTENT_TYPE], "application/sdp");
-    let outputs = stand.respond(0, 201, &[("location", "/whip/v1/PA_1")], ANSWER);
+    let outputs = fixture.respond(0, 201, &[("location", "/whip/v1/PA_1")], ANSWER);
     assert!(
         matches!(
             outputs.as_slice(),
@@ -89,29 +89,29 @@ fn an_offer_is_posted_with_the_token_answered_and_deleted() {
         ),
         "{outputs:?}"
     );
-    let delete = stand.asks(RoomInput::Leave { others_follow: false });
+    let delete = fixture.asks(RoomInput::Leave { others_follow: false });
     assert_eq!(delete.head.method, "DELETE");
     assert_eq!(delete.head.uri, "http://10.0.0.1/whip/v1/PA_1");
-    assert!(matches!(stand.respond(1, 200, &[], "").as_slice(), [RoomOutput::Goodbye]));
+    assert!(matches!(fixture.respond(1, 200, &[], "").as_slice(), [RoomOutput::Goodbye]));
 }
 
 #[test]
 fn a_livekit_key_gives_each_publisher_a_token() {
-    let mut stand = Stand::new(None, Some(Access::Token("made".into())));
-    assert_eq!(stand.posted().head.headers[header::AUTHORIZATION], "Bearer made");
+    let mut fixture = Fixture::new(None, Some(Access::Token("made".into())));
+    assert_eq!(fixture.posted().head.headers[header::AUTHORIZATION], "Bearer made");
 }
 
 #[test]
 fn redirects_keep_the_offer_within_what_may_be_reached() {
-    let mut stand = Stand::new(Some("tok"), None);
-    stand.posted();
-    let outputs = stand.respond(0, 307, &[("location", "http://10.0.0.2/whip")], "");
+    let mut fixture = Fixture::new(Some("tok"), None);
+    fixture.posted();
+    let outputs = fixture.respond(0, 307, &[("location", "http://10.0.0.2/whip")], "");
     let Some(RoomOutput::Fetch(_, again)) = outputs.last() else { panic!("{outputs:?}") };
     assert_eq!(
         (again.head.uri.to_string().as_str(), again.body.as_slice()),
         ("http://10.0.0.2/whip", OFFER.as_bytes())
     );
-    let outputs = stand.respond(1, 308, &[("location", "http://192.0.2.1/whip")], "");
+    let outputs = fixture.respond(1, 308, &[("location", "http://192.0.2.1/whip")], "");
     let Some(RoomOutput::Failed(failure)) = outputs.last() else { panic!("{outputs:?}") };
     assert_eq!(failure.reason, FailureReason::NotAllowed);
     assert!(failure.detail.starts_with("WHIP: redirected to http://192.0.2.1"), "{failure}");
@@ -121,19 +121,19 @@ fn redirects_keep_the_offer_within_what_may_be_reached() {
 fn refusals_are_named_with_the_servers_words() {
     // A counter-offer (406) is for players only.
     for status in [400, 401, 403, 404, 406, 409, 415, 503] {
-        let mut stand = Stand::new(None, None);
-        stand.posted();
-        let outputs = stand.respond(0, status, &[], "v=0 is not what we take");
+        let mut fixture = Fixture::new(None, None);
+        fixture.posted();
+        let outputs = fixture.respond(0, status, &[], "v=0 is not what we take");
         let Some(RoomOutput::Failed(failure)) = outputs.last() else { panic!("{outputs:?}") };
         assert_eq!(failure.reason, FailureReason::HttpStatus(status));
         assert!(failure.detail.contains("v=0 is not what we take"), "{failure}");
     }
-    let mut stand = Stand::new(None, None);
-    stand.posted();
-    let (at, why) = stand.publisher.next_timeout().unwrap();
+    let mut fixture = Fixture::new(None, None);
+    fixture.posted();
+    let (at, why) = fixture.publisher.next_timeout().unwrap();
     assert_eq!(why, "WHIP: the response to POST");
-    stand.now = at;
-    let outputs = stand.tell(RoomInput::Timeout);
+    fixture.now = at;
+    let outputs = fixture.tell(RoomInput::Timeout);
     assert!(
         matches!(outputs.as_slice(), [RoomOutput::Failed(f)] if f.reason == FailureReason::SignallingTimeout)
     );
@@ -141,10 +141,10 @@ fn refusals_are_named_with_the_servers_words() {
 
 #[test]
 fn a_leave_before_the_answer_deletes_the_resource_it_names() {
-    let mut stand = Stand::new(None, None);
-    stand.posted();
-    assert!(stand.tell(RoomInput::Leave { others_follow: false }).is_empty());
-    let outputs = stand.respond(0, 201, &[("location", "/whip/v1/PA_1")], ANSWER);
+    let mut fixture = Fixture::new(None, None);
+    fixture.posted();
+    assert!(fixture.tell(RoomInput::Leave { others_follow: false }).is_empty());
+    let outputs = fixture.respond(0, 201, &[("location", "/whip/v1/PA_1")], ANSWER);
     let Some(RoomOutput::Fetch(_, delete)) = outputs.last() else { panic!("{outputs:?}") };
     assert_eq!((delete.head.method.as_str(), delete.head.uri.path()), ("DELETE", "/whip/v1/PA_1"));
 }
@@ -155,10 +155,10 @@ fn a_refusal_repeats_the_servers_words_and_says_what_to_try() {
         format!("{OFFER}m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:1\r\na=rtpmap:96 {codec}/90000\r\n")
     };
     let offering = |codec: &str| {
-        let mut stand = Stand::new(None, None);
-        stand.tell(RoomInput::Start);
-        stand.asks(RoomInput::Offer(PeerId::PUBLISHER, offer(codec)));
-        stand
+        let mut fixture = Fixture::new(None, None);
+        fixture.tell(RoomInput::Start);
+        fixture.asks(RoomInput::Offer(PeerId::PUBLISHER, offer(codec)));
+        fixture
     };
     let detail = |outputs: Vec<RoomOutput>| match outputs.into_iter().last() {
         Some(RoomOutput::Failed(failure)) => failure.detail,

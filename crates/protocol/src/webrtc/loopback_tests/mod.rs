@@ -19,7 +19,7 @@ use throng_observation::{
 
 use super::options::{ParticipantOptions, StepTimeouts};
 use super::reflexive::tests::STUN;
-use super::relay::tests::{RELAYED, Stand};
+use super::relay::tests::{Fixture, RELAYED};
 use super::sdp::Description;
 use super::session::{LaterOffer, Session, SessionOutput};
 use super::srtp::{Opener, RTP_GROWTH_MAX, Sealer};
@@ -148,7 +148,7 @@ struct World {
     /// A stream of video that a later offer added.
     more_video: Stream,
     /// The only path between the two, if set.
-    relay: Option<Stand>,
+    relay: Option<Fixture>,
     plays: bool,
     answers_media: bool,
     /// How many of the viewer's first DTLS datagrams are lost.

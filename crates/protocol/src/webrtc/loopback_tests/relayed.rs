@@ -18,7 +18,7 @@ fn announced(url: &str) -> SignalOutput {
 /// A world in which only the relay forwards datagrams.
 fn behind_a_relay() -> World {
     let mut world = World::new();
-    world.relay = Some(Stand::new(world.now, address(TO_RELAY), true));
+    world.relay = Some(Fixture::new(world.now, address(TO_RELAY), true));
     let relay = announced("turn:10.0.0.9:3478?transport=tcp");
     world.signalling.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
     world.start();
@@ -58,7 +58,7 @@ fn media_and_reports_pass_the_relay_and_it_is_released() {
 #[test]
 fn with_policy_relay_no_other_path_is_opened() {
     let mut world = World::with(|options| options.relay_only = true);
-    world.relay = Some(Stand::new(world.now, address(TO_RELAY), true));
+    world.relay = Some(Fixture::new(world.now, address(TO_RELAY), true));
     let relay = announced("turn:10.0.0.9:3478?transport=tcp");
     world.signalling.0.lock().unwrap().to_viewer.extend([relay, SignalOutput::WantOffer]);
     world.start();

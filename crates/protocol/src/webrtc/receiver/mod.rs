@@ -526,9 +526,9 @@ pub struct ReceiverOptions {
 }
 
 #[cfg(test)]
-mod lag_tests;
+#[path = "fixture_tests.rs"]
+mod fixture;
 #[cfg(test)]
-#[path = "stand_tests.rs"]
-mod stand;
+mod lag_tests;
 #[cfg(test)]
 mod unplayed_tests;

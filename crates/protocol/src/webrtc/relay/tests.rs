@@ -22,7 +22,7 @@ fn address(text: &str) -> SocketAddr {
 }
 
 /// A TURN server with one client; its credentials are `user` and `secret`.
-pub(in crate::webrtc) struct Stand {
+pub(in crate::webrtc) struct Fixture {
     server: TurnServer,
     base: Instant,
     client: SocketAddr,
@@ -36,7 +36,7 @@ pub(in crate::webrtc) struct Stand {
     pub(in crate::webrtc) is_allocated: bool,
 }
 
-impl Stand {
+impl Fixture {
     pub(in crate::webrtc) fn new(now: Instant, client: SocketAddr, is_stream: bool) -> Self {
         let mut server = TurnServer::new(TransportType::Udp, address(SERVER), "realm".into());
         server.add_user("user".into(), "secret".into());
@@ -148,7 +148,7 @@ type Bend = Box<dyn FnMut(&mut Vec<u8>)>;
 struct World {
     now: Instant,
     relay: Relay,
-    stand: Stand,
+    fixture: Fixture,
     frames: Frames,
     /// Changes the server's messages.
     bend: Bend,
@@ -165,7 +165,7 @@ impl World {
         Self {
             now,
             relay: Relay::new(now, address(LOCAL), &account(transport.clone(), credential)),
-            stand: Stand::new(now, address(LOCAL), transport.is_stream()),
+            fixture: Fixture::new(now, address(LOCAL), transport.is_stream()),
             frames: Frames::default(),
             bend: Box::new(|_| ()),
             received: Vec::new(),
@@ -181,17 +181,17 @@ impl World {
             match output {
                 RelayOutput::Send(bytes) => {
                     self.requests += 1;
-                    self.stand.hear_client(self.now, &bytes);
+                    self.fixture.hear_client(self.now, &bytes);
                 }
                 RelayOutput::Allocated(relayed) => self.allocated.push(relayed),
                 RelayOutput::Anomaly(what) => self.odd.push(what),
                 RelayOutput::Failed(why) => self.failed.push(why),
             }
         }
-        self.stand.turn(self.now);
-        for mut bytes in std::mem::take(&mut self.stand.to_client) {
+        self.fixture.turn(self.now);
+        for mut bytes in std::mem::take(&mut self.fixture.to_client) {
             (self.bend)(&mut bytes);
-            if !self.stand.is_stream {
+            if !self.fixture.is_stream {
                 self.take(&bytes);
                 continue;
             }
@@ -229,7 +229,7 @@ impl World {
 
     fn send_to_peer(&mut self, datagram: &[u8]) -> Option<usize> {
         let bytes = self.relay.wrap(self.now, address(PEER), datagram)?;
-        self.stand.hear_client(self.now, &bytes);
+        self.fixture.hear_client(self.now, &bytes);
         Some(bytes.len())
     }
 }
@@ -248,8 +248,8 @@ fn datagrams_pass_both_ways_whatever_carries_turn() {
             let datagram: Vec<u8> = (0..len).map(|at| at as u8).collect();
             let sent = world.send_to_peer(&datagram).unwrap();
             assert!(sent <= len + 4 + 3, "a channel costs four bytes, not {}", sent - len);
-            assert_eq!(world.stand.to_peers.pop(), Some((address(PEER), datagram.clone())));
-            world.stand.hear_peer(world.now, address(PEER), &datagram);
+            assert_eq!(world.fixture.to_peers.pop(), Some((address(PEER), datagram.clone())));
+            world.fixture.hear_peer(world.now, address(PEER), &datagram);
             world.exchange();
             assert_eq!(world.received.pop(), Some((address(PEER), datagram)), "{transport:?}");
         }
@@ -262,9 +262,9 @@ fn a_connection_without_permission_is_blocked() {
     let mut world = World::new(&RelayTransport::Tcp, "secret");
     world.settle();
     assert_eq!(world.send_to_peer(b"hello"), None);
-    world.stand.hear_peer(world.now, address(PEER), b"hello");
+    world.fixture.hear_peer(world.now, address(PEER), b"hello");
     world.settle();
-    assert!(world.received.is_empty() && world.stand.to_peers.is_empty());
+    assert!(world.received.is_empty() && world.fixture.to_peers.is_empty());
     world.relay.permit(world.now, address("[2001:db8::1]:5"));
     world.settle();
     assert!(world.odd.is_empty(), "a peer of the other family is left alone");
@@ -278,10 +278,10 @@ fn a_peer_is_reached_as_long_as_the_session_lasts() {
     // Permissions end after 5 minutes, channels after 10, an allocation after 30 unless refreshed.
     for minute in 0..70 {
         world.run(Duration::from_secs(60), Duration::from_millis(500));
-        assert!(world.stand.is_allocated, "minute {minute}");
+        assert!(world.fixture.is_allocated, "minute {minute}");
         world.send_to_peer(b"up").unwrap();
-        assert!(world.stand.to_peers.pop().is_some(), "minute {minute}");
-        world.stand.hear_peer(world.now, address(PEER), b"down");
+        assert!(world.fixture.to_peers.pop().is_some(), "minute {minute}");
+        world.fixture.hear_peer(world.now, address(PEER), b"down");
         world.exchange();
         assert!(world.received.pop().is_some(), "minute {minute}");
     }
@@ -294,10 +294,10 @@ fn leaving_gives_the_allocation_back_at_once() {
         let mut world = World::new(&transport, "secret");
         world.relay.permit(world.now, address(PEER));
         world.settle();
-        assert!(world.stand.is_allocated);
+        assert!(world.fixture.is_allocated);
         world.relay.close(world.now);
         world.exchange();
-        assert!(!world.stand.is_allocated);
+        assert!(!world.fixture.is_allocated);
         assert_eq!(world.relay.next_timeout(), None);
         assert_eq!(world.relay.wrap(world.now, address(PEER), b"late"), None);
     }

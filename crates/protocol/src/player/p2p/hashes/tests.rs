@@ -14,7 +14,7 @@ use crate::player::playback::meter::Meter;
 use crate::player::playback::timeline::Timeline;
 
 /// A list, and the server that the test is.
-struct Stand {
+struct Fixture {
     hashes: Hashes,
     client: HttpClient,
     timeline: Timeline,
@@ -27,7 +27,7 @@ struct Stand {
     requests: u32,
 }
 
-impl Stand {
+impl Fixture {
     fn new() -> Self {
         let (now, url) =
             (Instant::now(), Url::parse("http://10.0.0.1/hls/segments-sha256.json").unwrap());
@@ -131,59 +131,59 @@ const OF_FILE: [(&str, &str); 3] = [
 
 #[test]
 fn the_list_is_asked_for_again_with_both_validators_and_stays_when_nothing_has_changed() {
-    let mut stand = Stand::new();
-    stand.want("a.ts", 0);
-    assert!(stand.conditions().is_empty());
-    stand.answer(StatusCode::OK, &OF_FILE, r#"{"a.ts":"1"}"#);
-    assert!(stand.names("a.ts"));
-    stand.want("b.ts", 500);
+    let mut fixture = Fixture::new();
+    fixture.want("a.ts", 0);
+    assert!(fixture.conditions().is_empty());
+    fixture.answer(StatusCode::OK, &OF_FILE, r#"{"a.ts":"1"}"#);
+    assert!(fixture.names("a.ts"));
+    fixture.want("b.ts", 500);
     let of_file = |tag: &str| {
         [("if-none-match", tag), ("if-modified-since", OF_FILE[1].1)]
             .map(|(a, b)| (a.to_owned(), b.to_owned()))
     };
-    assert_eq!(stand.conditions(), of_file("W/\"1\""));
-    stand.answer(StatusCode::NOT_MODIFIED, &[("etag", "W/\"2\"")], "");
-    assert!(stand.names("a.ts") && !stand.names("b.ts"));
-    stand.pass(500);
-    assert_eq!(stand.conditions(), of_file("W/\"2\""), "the answer has replaced it");
-    stand.answer(StatusCode::OK, &OF_FILE, r#"{"b.ts":"1"}"#);
-    assert!(!stand.names("a.ts") && stand.names("b.ts"));
-    assert_eq!(stand.requests, 3);
+    assert_eq!(fixture.conditions(), of_file("W/\"1\""));
+    fixture.answer(StatusCode::NOT_MODIFIED, &[("etag", "W/\"2\"")], "");
+    assert!(fixture.names("a.ts") && !fixture.names("b.ts"));
+    fixture.pass(500);
+    assert_eq!(fixture.conditions(), of_file("W/\"2\""), "the answer has replaced it");
+    fixture.answer(StatusCode::OK, &OF_FILE, r#"{"b.ts":"1"}"#);
+    assert!(!fixture.names("a.ts") && fixture.names("b.ts"));
+    assert_eq!(fixture.requests, 3);
 }
 
 #[test]
 fn what_is_fresh_is_not_asked_for_and_still_counts_as_a_try() {
-    let mut stand = Stand::new();
-    stand.want("a.ts", 0);
-    stand.answer(StatusCode::OK, &[("cache-control", "max-age=2"), ("etag", "\"1\"")], "{}");
+    let mut fixture = Fixture::new();
+    fixture.want("a.ts", 0);
+    fixture.answer(StatusCode::OK, &[("cache-control", "max-age=2"), ("etag", "\"1\"")], "{}");
     for _ in 0..4 {
-        stand.pass(450);
-        stand.pass(50);
+        fixture.pass(450);
+        fixture.pass(50);
     }
-    assert_eq!(stand.requests, 2, "after two seconds");
-    assert_eq!(stand.conditions(), [("if-none-match".to_owned(), "\"1\"".to_owned())]);
+    assert_eq!(fixture.requests, 2, "after two seconds");
+    assert_eq!(fixture.conditions(), [("if-none-match".to_owned(), "\"1\"".to_owned())]);
     let url = Url::parse("http://10.0.0.1/hls/a.ts").unwrap();
-    stand.answer(StatusCode::NOT_MODIFIED, &[], "");
+    fixture.answer(StatusCode::NOT_MODIFIED, &[], "");
     for _ in 0..20 {
-        stand.pass(500);
-        if stand.asked.is_some() {
-            stand.answer(StatusCode::NOT_MODIFIED, &[], "");
+        fixture.pass(500);
+        if fixture.asked.is_some() {
+            fixture.answer(StatusCode::NOT_MODIFIED, &[], "");
         }
     }
-    assert!(stand.hashes.has_given_up(&url) && stand.requests < 8, "{}", stand.requests);
+    assert!(fixture.hashes.has_given_up(&url) && fixture.requests < 8, "{}", fixture.requests);
 }
 
 #[test]
 fn without_validators_or_a_place_in_the_cache_it_is_asked_for_as_the_first_time() {
     for headers in [&[][..], &[("cache-control", "no-store"), ("etag", "\"1\"")][..]] {
-        let mut stand = Stand::new();
-        stand.want("a.ts", 0);
-        stand.answer(StatusCode::OK, headers, "{}");
-        stand.pass(500);
-        assert!(stand.conditions().is_empty(), "{headers:?}");
+        let mut fixture = Fixture::new();
+        fixture.want("a.ts", 0);
+        fixture.answer(StatusCode::OK, headers, "{}");
+        fixture.pass(500);
+        assert!(fixture.conditions().is_empty(), "{headers:?}");
         // It was not asked whether it has changed.
-        stand.answer(StatusCode::NOT_MODIFIED, &[], "");
-        stand.pass(500);
-        assert!(stand.requests == 3 && stand.conditions().is_empty());
+        fixture.answer(StatusCode::NOT_MODIFIED, &[], "");
+        fixture.pass(500);
+        assert!(fixture.requests == 3 && fixture.conditions().is_empty());
     }
 }

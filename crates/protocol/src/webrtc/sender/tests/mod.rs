@@ -45,7 +45,7 @@ fn plan(kind: MediaKind) -> SendPlan {
     SendPlan { mid: mid.into(), rid: None, kind, payload_type, ssrc, repeats }
 }
 
-struct Stand {
+struct Fixture {
     now: Instant,
     sender: Sender,
     receiver: Receiver,
@@ -54,7 +54,7 @@ struct Stand {
     intervals: Vec<TrackInterval>,
 }
 
-impl Stand {
+impl Fixture {
     fn new(ladder: &[Arc<Clip>]) -> Self {
         let now = Instant::now();
         let clock = WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 };
@@ -129,12 +129,12 @@ impl Stand {
 
 #[test]
 fn what_is_sent_is_received_whole_and_in_time() {
-    let mut stand = Stand::new(&[picture(4_000)]);
-    stand.run(5_100, |_| true);
-    let received = stand.received();
+    let mut fixture = Fixture::new(&[picture(4_000)]);
+    fixture.run(5_100, |_| true);
+    let received = fixture.received();
     // One at the start, and thirty a second.
     assert_eq!((received.packets_lost, received.frames_decodable), (0, 151));
-    let [interval] = stand.sender.take_intervals(0, stand.now).try_into().unwrap();
+    let [interval] = fixture.sender.take_intervals(0, fixture.now).try_into().unwrap();
     // Four packets a frame; the last frame may still be in flight.
     let of_frames = 4 * interval.counters.frames_sent;
     assert!((of_frames - 4..=of_frames).contains(&interval.counters.packets_sent), "{interval:?}");
@@ -144,9 +144,9 @@ fn what_is_sent_is_received_whole_and_in_time() {
 
 #[test]
 fn lost_packets_come_again_on_the_stream_for_repeats() {
-    let mut stand = Stand::new(&[picture(4_000)]);
-    stand.run(6_000, |number| number % 20 != 0);
-    let (received, sent) = (stand.received(), stand.sender.streams[0].counters);
+    let mut fixture = Fixture::new(&[picture(4_000)]);
+    fixture.run(6_000, |number| number % 20 != 0);
+    let (received, sent) = (fixture.received(), fixture.sender.streams[0].counters);
     assert!(sent.nack_received > 10 && sent.retransmitted_packets > 20, "{sent:?}");
     assert!(received.packets_recovered > 20, "{received:?}");
     let residual = received.packets_lost as f64 / received.packets_original as f64;
@@ -155,50 +155,50 @@ fn lost_packets_come_again_on_the_stream_for_repeats() {
 
 #[test]
 fn packets_come_again_of_a_frame_that_is_still_under_way() {
-    let mut stand = Stand::new(&[picture(100_000)]);
-    stand.now += Duration::from_millis(1);
-    stand.sender.timeout(stand.now);
+    let mut fixture = Fixture::new(&[picture(100_000)]);
+    fixture.now += Duration::from_millis(1);
+    fixture.sender.timeout(fixture.now);
     let mut sent = Vec::new();
-    while let Some(packet) = stand.sender.poll_packet(stand.now) {
+    while let Some(packet) = fixture.sender.poll_packet(fixture.now) {
         if packet[1] & 0x7f == 96 {
             sent.push(u16::from_be_bytes([packet[2], packet[3]]));
         }
     }
-    let stream = &mut stand.sender.streams[0];
+    let stream = &mut fixture.sender.streams[0];
     let packets = stream.waiting_packets();
     assert!((1..packets).contains(&sent.len()), "{} of {packets} are gone", sent.len());
     // The first packet, the last one sent, and the next one, which is not sent.
     let (first, last) = (sent[0], sent[sent.len() - 1]);
-    stream.nacked(stand.now, [first, last, last.wrapping_add(1)].into_iter());
-    stand.now += Duration::from_millis(100);
+    stream.nacked(fixture.now, [first, last, last.wrapping_add(1)].into_iter());
+    fixture.now += Duration::from_millis(100);
     let mut repeated = Vec::new();
-    while let Some(packet) = stand.sender.poll_packet(stand.now) {
+    while let Some(packet) = fixture.sender.poll_packet(fixture.now) {
         if packet[1] & 0x7f == 97 {
             repeated.push(packet.len());
         }
     }
-    assert_eq!(repeated.len(), 2, "{:?}", stand.sender.streams[0].counters);
-    assert_eq!(stand.sender.streams[0].counters.retransmitted_packets, 2);
+    assert_eq!(repeated.len(), 2, "{:?}", fixture.sender.streams[0].counters);
+    assert_eq!(fixture.sender.streams[0].counters.retransmitted_packets, 2);
 }
 
 #[test]
 fn a_key_frame_comes_when_the_picture_broke_and_no_faster_than_allowed() {
-    let mut stand = Stand::new(&[picture(2_000)]);
-    stand.run(1_000, |_| true);
-    let keys = |stand: &Stand| stand.sender.streams[0].counters.key_frames_sent;
-    let before = keys(&stand);
+    let mut fixture = Fixture::new(&[picture(2_000)]);
+    fixture.run(1_000, |_| true);
+    let keys = |fixture: &Fixture| fixture.sender.streams[0].counters.key_frames_sent;
+    let before = keys(&fixture);
     for step in 0..100 {
-        let now = stand.now + Duration::from_millis(step * 10);
-        stand.sender.streams[0].key_frame_requested(now);
-        stand.sender.timeout(now);
+        let now = fixture.now + Duration::from_millis(step * 10);
+        fixture.sender.streams[0].key_frame_requested(now);
+        fixture.sender.timeout(now);
     }
-    let asked = keys(&stand) - before;
+    let asked = keys(&fixture) - before;
     assert!((3..=5).contains(&asked), "{asked} in a second");
 }
 
 #[test]
 fn large_frames_are_spread_and_sound_is_not_behind_them() {
-    let mut stand = Stand::new(&[picture(1_000)]);
+    let mut fixture = Fixture::new(&[picture(1_000)]);
     let track = |kind, clip: Arc<Clip>| SentTrack {
         plan: plan(kind),
         ladder: clip.into(),
@@ -208,13 +208,14 @@ fn large_frames_are_spread_and_sound_is_not_behind_them() {
     let tracks = vec![track(MediaKind::Audio, speech), track(MediaKind::Video, picture(100_000))];
     let profile = Profile::AeadAes128Gcm;
     let keys = SessionKeys::new(profile, &vec![7; profile.keying_material_len()], true).unwrap();
-    stand.sender = Sender::new(&keys, tracks, stand.sender.options.clone(), stand.now).unwrap();
+    fixture.sender =
+        Sender::new(&keys, tracks, fixture.sender.options.clone(), fixture.now).unwrap();
     let (mut bursts, mut sound) = (Vec::new(), Vec::new());
     for ms in 0..1_000_u64 {
-        stand.now += Duration::from_millis(1);
-        stand.sender.timeout(stand.now);
+        fixture.now += Duration::from_millis(1);
+        fixture.sender.timeout(fixture.now);
         let mut burst = 0;
-        while let Some(packet) = stand.sender.poll_packet(stand.now) {
+        while let Some(packet) = fixture.sender.poll_packet(fixture.now) {
             match packet[1] & 0x7f {
                 96 => burst += packet.len(),
                 111 => sound.push(ms),
@@ -234,46 +235,46 @@ fn large_frames_are_spread_and_sound_is_not_behind_them() {
 #[test]
 fn silence_is_rare_packets_and_mute_is_none() {
     let clip = throng_media::card::speech().unwrap();
-    let mut stand = Stand::new(&[picture(1_000)]);
+    let mut fixture = Fixture::new(&[picture(1_000)]);
     let track =
         SentTrack { plan: plan(MediaKind::Audio), ladder: clip.into(), offset: Duration::ZERO };
     let profile = Profile::AeadAes128Gcm;
     let keys = SessionKeys::new(profile, &vec![7; profile.keying_material_len()], true).unwrap();
-    stand.sender =
-        Sender::new(&keys, vec![track], stand.sender.options.clone(), stand.now).unwrap();
-    let packets = |stand: &Stand| stand.sender.streams[0].counters.packets_sent;
-    stand.run(1_000, |_| true);
-    assert!((49..=51).contains(&packets(&stand)), "{}", packets(&stand));
-    stand.sender.set_talking(false);
-    let before = packets(&stand);
-    stand.run(2_000, |_| true);
-    assert!((4..=6).contains(&(packets(&stand) - before)), "{}", packets(&stand) - before);
-    stand.sender.set_muted(MediaKind::Audio, true);
-    let before = packets(&stand);
-    stand.run(2_000, |_| true);
-    assert_eq!(packets(&stand), before);
-    assert_eq!(stand.received().packets_lost, 0, "silence is no loss");
+    fixture.sender =
+        Sender::new(&keys, vec![track], fixture.sender.options.clone(), fixture.now).unwrap();
+    let packets = |fixture: &Fixture| fixture.sender.streams[0].counters.packets_sent;
+    fixture.run(1_000, |_| true);
+    assert!((49..=51).contains(&packets(&fixture)), "{}", packets(&fixture));
+    fixture.sender.set_talking(false);
+    let before = packets(&fixture);
+    fixture.run(2_000, |_| true);
+    assert!((4..=6).contains(&(packets(&fixture) - before)), "{}", packets(&fixture) - before);
+    fixture.sender.set_muted(MediaKind::Audio, true);
+    let before = packets(&fixture);
+    fixture.run(2_000, |_| true);
+    assert_eq!(packets(&fixture), before);
+    assert_eq!(fixture.received().packets_lost, 0, "silence is no loss");
 }
 
 #[test]
 fn a_sender_that_was_not_served_paused_and_one_that_was_mute_did_not() {
-    let mut stand = Stand::new(&[picture(1_000)]);
-    let pause_ms = |stand: &mut Stand| {
-        let intervals = stand.sender.take_intervals(0, stand.now);
+    let mut fixture = Fixture::new(&[picture(1_000)]);
+    let pause_ms = |fixture: &mut Fixture| {
+        let intervals = fixture.sender.take_intervals(0, fixture.now);
         intervals.iter().map(|interval| interval.pause_us_max / 1_000).max()
     };
-    stand.run(1_000, |_| true);
-    let even = pause_ms(&mut stand);
+    fixture.run(1_000, |_| true);
+    let even = pause_ms(&mut fixture);
     assert!(even.is_some_and(|ms| (33..=40).contains(&ms)), "a frame every 33 ms: {even:?}");
     // Its thread was late.
-    stand.now += Duration::from_millis(300);
-    stand.run(200, |_| true);
-    let late = pause_ms(&mut stand);
+    fixture.now += Duration::from_millis(300);
+    fixture.run(200, |_| true);
+    let late = pause_ms(&mut fixture);
     assert!(late.is_some_and(|ms| (300..=340).contains(&ms)), "{late:?}");
-    stand.sender.set_muted(MediaKind::Video, true);
-    stand.run(1_000, |_| true);
-    stand.sender.set_muted(MediaKind::Video, false);
-    stand.run(500, |_| true);
-    let muted = pause_ms(&mut stand);
+    fixture.sender.set_muted(MediaKind::Video, true);
+    fixture.run(1_000, |_| true);
+    fixture.sender.set_muted(MediaKind::Video, false);
+    fixture.run(500, |_| true);
+    let muted = pause_ms(&mut fixture);
     assert!(muted.is_some_and(|ms| ms <= 70), "{muted:?}");
 }

@@ -12,8 +12,8 @@ fn keys(client: bool) -> SessionKeys {
     SessionKeys::new(profile, &vec![7; profile.keying_material_len()], client).unwrap()
 }
 
-impl Stand {
-    /// The same stand with another sender.
+impl Fixture {
+    /// The same fixture with another sender.
     fn sending(mut self, tracks: Vec<SentTrack>) -> Self {
         self.sender =
             Sender::new(&keys(true), tracks, self.sender.options.clone(), self.now).unwrap();
@@ -67,48 +67,51 @@ fn track(kind: MediaKind, ladder: impl Into<Ladder>) -> SentTrack {
 #[test]
 fn a_lower_target_bitrate_selects_a_lower_rung() {
     let (low, high) = (picture(500), picture(4_000));
-    let mut stand = Stand::new(&[high.clone(), low.clone()]);
-    stand.run(500, |_| true);
-    assert!(stand.plays(0, &high));
-    stand.remb(300e3, &[PICTURE]);
-    stand.run(100, |_| true);
-    assert!(stand.plays(0, &low));
-    let before = stand.received().frames_decodable;
-    stand.run(2_000, |_| true);
-    assert!(stand.received().frames_decodable - before > 50, "the change begins with a key frame");
+    let mut fixture = Fixture::new(&[high.clone(), low.clone()]);
+    fixture.run(500, |_| true);
+    assert!(fixture.plays(0, &high));
+    fixture.remb(300e3, &[PICTURE]);
+    fixture.run(100, |_| true);
+    assert!(fixture.plays(0, &low));
+    let before = fixture.received().frames_decodable;
+    fixture.run(2_000, |_| true);
+    assert!(
+        fixture.received().frames_decodable - before > 50,
+        "the change begins with a key frame"
+    );
 }
 
 #[test]
 fn a_non_adaptive_sender_sends_its_configured_bitrate() {
     let (low, high) = (picture(500), picture(4_000));
-    let mut stand = Stand::new(&[high.clone(), low]);
-    stand.sender.options.adapts = false;
-    stand.remb(300e3, &[PICTURE]);
-    stand.run(2_100, |_| true);
-    assert!(stand.plays(0, &high) && stand.received().frames_decodable > 50);
+    let mut fixture = Fixture::new(&[high.clone(), low]);
+    fixture.sender.options.adapts = false;
+    fixture.remb(300e3, &[PICTURE]);
+    fixture.run(2_100, |_| true);
+    assert!(fixture.plays(0, &high) && fixture.received().frames_decodable > 50);
 }
 
 #[test]
 fn what_is_below_the_lowest_rung_sends_the_lowest() {
     let (low, high) = (picture(500), picture(4_000));
-    let mut stand = Stand::new(&[low.clone(), high]);
-    stand.remb(1.0, &[PICTURE]);
-    let sent = stand.sent_alone(2_000)(PICTURE);
-    assert!(stand.plays(0, &low) && sent > 0.8 * low.bitrate_bps(), "{sent}");
+    let mut fixture = Fixture::new(&[low.clone(), high]);
+    fixture.remb(1.0, &[PICTURE]);
+    let sent = fixture.sent_alone(2_000)(PICTURE);
+    assert!(fixture.plays(0, &low) && sent > 0.8 * low.bitrate_bps(), "{sent}");
 }
 
 #[test]
 fn a_better_picture_comes_back_after_a_while() {
     let (low, high) = (picture(500), picture(4_000));
-    let mut stand = Stand::new(&[low.clone(), high.clone()]);
-    stand.remb(300e3, &[PICTURE]);
-    stand.alone(100);
-    stand.remb(2e6, &[PICTURE]);
-    stand.alone(1_500);
-    assert!(stand.plays(0, &low), "at once, it would come and go with every word of a receiver");
-    stand.remb(2e6, &[PICTURE]);
-    stand.alone(1_000);
-    assert!(stand.plays(0, &high));
+    let mut fixture = Fixture::new(&[low.clone(), high.clone()]);
+    fixture.remb(300e3, &[PICTURE]);
+    fixture.alone(100);
+    fixture.remb(2e6, &[PICTURE]);
+    fixture.alone(1_500);
+    assert!(fixture.plays(0, &low), "at once, it would come and go with every word of a receiver");
+    fixture.remb(2e6, &[PICTURE]);
+    fixture.alone(1_000);
+    assert!(fixture.plays(0, &high));
 }
 
 /// Janus begins with a quarter, a third and a half of its limit, one packet each (`remb_startup` of
@@ -116,15 +119,15 @@ fn a_better_picture_comes_back_after_a_while() {
 #[test]
 fn of_limits_that_come_in_a_row_the_last_counts() {
     let (low, high) = (picture(500), picture(4_000));
-    let mut stand = Stand::new(&[low, high.clone()]);
-    stand.alone(5);
+    let mut fixture = Fixture::new(&[low, high.clone()]);
+    fixture.alone(5);
     for part in [4.0, 3.0, 2.0, 1.0] {
-        stand.remb(high.bitrate_bps() / part, &[PICTURE]);
+        fixture.remb(high.bitrate_bps() / part, &[PICTURE]);
     }
-    let keys = |stand: &Stand| stand.sender.streams[0].counters.key_frames_sent;
-    let before = keys(&stand);
-    stand.alone(200);
-    assert!(stand.plays(0, &high) && keys(&stand) == before);
+    let keys = |fixture: &Fixture| fixture.sender.streams[0].counters.key_frames_sent;
+    let before = keys(&fixture);
+    fixture.alone(200);
+    assert!(fixture.plays(0, &high) && keys(&fixture) == before);
 }
 
 #[test]
@@ -134,11 +137,11 @@ fn a_limit_on_pictures_leaves_the_sound_its_rate() {
         let ladder = Ladder::new(vec![low.clone(), high.clone()]).unwrap();
         let speech = throng_media::card::speech().unwrap();
         let tracks = vec![track(MediaKind::Audio, speech), track(MediaKind::Video, ladder)];
-        let mut stand = Stand::new(std::slice::from_ref(&low)).sending(tracks);
+        let mut fixture = Fixture::new(std::slice::from_ref(&low)).sending(tracks);
         // The lowest limit that the high rung alone fits.
-        stand.remb(high.bitrate_bps() / 1.19, sources);
-        stand.alone(100);
-        assert!(stand.plays(1, if is_high { &high } else { &low }), "{sources:?}");
+        fixture.remb(high.bitrate_bps() / 1.19, sources);
+        fixture.alone(100);
+        assert!(fixture.plays(1, if is_high { &high } else { &low }), "{sources:?}");
     }
 }
 
@@ -154,14 +157,14 @@ fn sizes_of_a_simulcast_go_from_the_largest_down_and_come_back() {
             ..track(MediaKind::Video, clip.clone())
         }
     });
-    let mut stand = Stand::new(&[picture(500)]).sending(tracks.collect());
+    let mut fixture = Fixture::new(&[picture(500)]).sending(tracks.collect());
     // Full, half, quarter.
     let mut shown = |bps: f64| {
-        stand.remb(bps, &[PICTURE]);
-        stand.alone(1_500);
-        stand.remb(bps, &[PICTURE]);
-        stand.alone(1_000);
-        let sent = stand.sent_alone(1_000);
+        fixture.remb(bps, &[PICTURE]);
+        fixture.alone(1_500);
+        fixture.remb(bps, &[PICTURE]);
+        fixture.alone(1_000);
+        let sent = fixture.sent_alone(1_000);
         [0, 2, 4].map(|at| sent(PICTURE + at) > 0.0)
     };
     assert_eq!(shown(2e6), [true, true, true]);
@@ -169,8 +172,8 @@ fn sizes_of_a_simulcast_go_from_the_largest_down_and_come_back() {
     assert_eq!(shown(1e3), [false, false, true], "the smallest is always sent");
     assert_eq!(shown(700e3), [false, true, true]);
     assert_eq!(shown(2e6), [true, true, true]);
-    let keys = stand.sender.streams[0].counters.key_frames_sent;
-    let frames = stand.sender.streams[0].counters.frames_sent;
+    let keys = fixture.sender.streams[0].counters.key_frames_sent;
+    let frames = fixture.sender.streams[0].counters.frames_sent;
     assert!(keys >= 2 && frames < 30 * 13, "{keys} of {frames}");
 }
 
@@ -187,16 +190,16 @@ fn a_mute_picture_takes_no_share() {
         },
         ..track(MediaKind::Video, ladder.clone())
     };
-    let mut stand = Stand::new(std::slice::from_ref(&low))
+    let mut fixture = Fixture::new(std::slice::from_ref(&low))
         .sending(vec![track(MediaKind::Video, ladder), other]);
-    stand.remb(high.bitrate_bps() * 1.2, &[PICTURE]);
-    stand.alone(100);
-    assert!(stand.plays(0, &low) && stand.plays(1, &low), "half for each");
-    stand.alone(2_000);
-    stand.sender.streams[1].set_muted(true);
-    stand.remb(high.bitrate_bps() * 1.2, &[PICTURE]);
-    stand.alone(100);
-    assert!(stand.plays(0, &high), "all for the one that is left");
+    fixture.remb(high.bitrate_bps() * 1.2, &[PICTURE]);
+    fixture.alone(100);
+    assert!(fixture.plays(0, &low) && fixture.plays(1, &low), "half for each");
+    fixture.alone(2_000);
+    fixture.sender.streams[1].set_muted(true);
+    fixture.remb(high.bitrate_bps() * 1.2, &[PICTURE]);
+    fixture.alone(100);
+    assert!(fixture.plays(0, &high), "all for the one that is left");
 }
 
 #[test]
@@ -204,33 +207,33 @@ fn a_screen_has_its_rungs_and_the_picture_after_it() {
     let card = |rung| Ladder::new(throng_media::card::ladder(rung, Codec::Vp8).unwrap()).unwrap();
     let rung = |rung| throng_media::card::picture(rung, Codec::Vp8).unwrap();
     let usual = track(MediaKind::Video, card(Rung::P240));
-    let mut stand = Stand::new(&[picture(500)]).sending(vec![usual]);
-    stand.alone(100);
-    assert!(stand.plays(0, &rung(Rung::P240)));
-    stand.sender.show(&card(Rung::P720));
-    stand.alone(100);
-    assert!(stand.plays(0, &rung(Rung::P720)));
-    stand.remb(1.2e6, &[PICTURE]);
-    stand.alone(100);
-    assert!(stand.plays(0, &rung(Rung::P360)));
+    let mut fixture = Fixture::new(&[picture(500)]).sending(vec![usual]);
+    fixture.alone(100);
+    assert!(fixture.plays(0, &rung(Rung::P240)));
+    fixture.sender.show(&card(Rung::P720));
+    fixture.alone(100);
+    assert!(fixture.plays(0, &rung(Rung::P720)));
+    fixture.remb(1.2e6, &[PICTURE]);
+    fixture.alone(100);
+    assert!(fixture.plays(0, &rung(Rung::P360)));
     // The limit also applies to the next video, before a frame of it is sent.
-    stand.sender.show(&card(Rung::P240));
-    stand.sender.show(&card(Rung::P720));
-    stand.alone(100);
-    assert!(stand.plays(0, &rung(Rung::P360)));
+    fixture.sender.show(&card(Rung::P240));
+    fixture.sender.show(&card(Rung::P720));
+    fixture.alone(100);
+    assert!(fixture.plays(0, &rung(Rung::P360)));
 }
 
 #[test]
 fn a_share_that_begins_while_muted_may_send_all_layers_after() {
-    let mut stand = Stand::new(&[picture(500)]);
+    let mut fixture = Fixture::new(&[picture(500)]);
     let screen = picture(4_000);
     let ladder = Ladder::new(vec![picture(500), screen.clone()]).unwrap();
-    stand.sender.set_muted(MediaKind::Video, true);
-    stand.sender.show(&ladder);
-    stand.run(1_500, |_| true);
-    stand.sender.set_muted(MediaKind::Video, false);
-    stand.run(2_500, |_| true);
-    assert!(stand.plays(0, &screen));
+    fixture.sender.set_muted(MediaKind::Video, true);
+    fixture.sender.show(&ladder);
+    fixture.run(1_500, |_| true);
+    fixture.sender.set_muted(MediaKind::Video, false);
+    fixture.run(2_500, |_| true);
+    assert!(fixture.plays(0, &screen));
 }
 
 /// A path with a queue of half a second before its bottleneck; its receiver sends transport-wide
@@ -251,19 +254,19 @@ impl Narrow {
 
     /// Advances time by `seconds`; returns what was sent meanwhile, bits per second, and how many
     /// packets were lost.
-    fn carry(&mut self, stand: &mut Stand, seconds: u64) -> (f64, u32) {
+    fn carry(&mut self, fixture: &mut Fixture, seconds: u64) -> (f64, u32) {
         let (mut sent, lost_before) = (0, self.lost);
         for ms in 0..seconds * 1_000 {
-            stand.now += Duration::from_millis(1);
-            stand.sender.timeout(stand.now);
-            while let Some(packet) = stand.sender.poll_packet(stand.now) {
+            fixture.now += Duration::from_millis(1);
+            fixture.sender.timeout(fixture.now);
+            while let Some(packet) = fixture.sender.poll_packet(fixture.now) {
                 if !(192..=223).contains(&packet[1]) {
                     sent += packet.len();
-                    self.take(stand.now, packet.len());
+                    self.take(fixture.now, packet.len());
                 }
             }
             if ms % 100 == 0 {
-                self.report(stand);
+                self.report(fixture);
             }
         }
         (sent as f64 * 8.0 / seconds as f64, self.lost - lost_before)
@@ -280,11 +283,11 @@ impl Narrow {
         self.under_way.push((self.free_at + Duration::from_millis(10), self.number));
     }
 
-    fn report(&mut self, stand: &mut Stand) {
+    fn report(&mut self, fixture: &mut Fixture) {
         let there: Vec<_> =
-            self.under_way.iter().copied().filter(|(at, _)| *at <= stand.now).collect();
-        self.under_way.retain(|(at, _)| *at > stand.now);
-        let clock = stand.sender.options.clock;
+            self.under_way.iter().copied().filter(|(at, _)| *at <= fixture.now).collect();
+        self.under_way.retain(|(at, _)| *at > fixture.now);
+        let clock = fixture.sender.options.clock;
         let arrival = |(at, sequence): (Instant, u16)| Arrival {
             sequence,
             arrived_us: clock.unix_ns(at) / 1_000,
@@ -298,32 +301,32 @@ impl Narrow {
             &arrivals,
         );
         keys(false).sealer().unwrap().seal_rtcp(&mut bytes).unwrap();
-        assert!(stand.sender.rtcp(stand.now, &mut bytes));
+        assert!(fixture.sender.rtcp(fixture.now, &mut bytes));
     }
 }
 
 #[test]
 fn a_wide_path_is_sent_all_that_is_wanted() {
     let rungs = [500, 1_000, 2_000, 4_000].map(picture);
-    let mut stand = Stand::new(&rungs);
-    let mut path = Narrow::new(20e6, stand.now);
+    let mut fixture = Fixture::new(&rungs);
+    let mut path = Narrow::new(20e6, fixture.now);
     let wanted = rungs[3].bitrate_bps();
-    let (sent, lost) = path.carry(&mut stand, 30);
+    let (sent, lost) = path.carry(&mut fixture, 30);
     assert!((0.99..1.1).contains(&(sent / wanted)) && lost == 0, "{sent} of {wanted}, {lost} lost");
-    assert!(stand.plays(0, &rungs[3]));
+    assert!(fixture.plays(0, &rungs[3]));
 }
 
 #[test]
 fn a_path_of_half_what_is_wanted_is_sent_less_than_it_carries() {
     let rungs = [500, 1_000, 1_500, 2_000, 4_000].map(picture);
-    let mut stand = Stand::new(&rungs);
+    let mut fixture = Fixture::new(&rungs);
     let half = rungs[4].bitrate_bps() / 2.0;
-    let mut path = Narrow::new(half, stand.now);
-    path.carry(&mut stand, 5);
-    let (sent, _) = path.carry(&mut stand, 60);
+    let mut path = Narrow::new(half, fixture.now);
+    path.carry(&mut fixture, 5);
+    let (sent, _) = path.carry(&mut fixture, 60);
     assert!((half / 1.5..half).contains(&sent), "{sent} of {half}");
     // When the path widens, the wanted rate is reached.
     path.bps = 20e6;
-    path.carry(&mut stand, 60);
-    assert!(stand.plays(0, &rungs[4]));
+    path.carry(&mut fixture, 60);
+    assert!(fixture.plays(0, &rungs[4]));
 }

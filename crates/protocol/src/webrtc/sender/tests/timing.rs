@@ -16,14 +16,15 @@ fn keys(client: bool) -> SessionKeys {
 
 /// Audio and an H.264 video that begins `offset_ms` into its loop.
 fn publisher(rung: Rung, offset_ms: u64) -> (Sender, Instant) {
-    let stand = Stand::new(&[picture(1_000)]);
+    let fixture = Fixture::new(&[picture(1_000)]);
     let offset = Duration::from_millis(offset_ms);
     let track = |kind, ladder| SentTrack { plan: plan(kind), ladder, offset };
     let pictures = Ladder::new(card::ladder(rung, Codec::H264).unwrap()).unwrap();
     let sound = card::speech().unwrap().into();
     let tracks = vec![track(MediaKind::Audio, sound), track(MediaKind::Video, pictures)];
-    let sender = Sender::new(&keys(true), tracks, stand.sender.options.clone(), stand.now).unwrap();
-    (sender, stand.now)
+    let sender =
+        Sender::new(&keys(true), tracks, fixture.sender.options.clone(), fixture.now).unwrap();
+    (sender, fixture.now)
 }
 
 /// Header fields of a media packet: payload type, marker, timestamp.

@@ -23,7 +23,7 @@ pub(super) const AUDIO: &str = "m=audio 0 RTP/AVP 0\r\na=control:stream=1\r\n";
 pub(super) const SECURE: &str = "v=0\r\nm=video 0 RTP/SAVP 96\r\na=key-mgmt:mikey AQAAA\r\na=rtpmap:96 H264/90000\r\na=control:stream=0\r\n";
 
 /// A participant, and what it has sent and reported.
-pub(super) struct Stand {
+pub(super) struct Fixture {
     participant: Box<dyn Participant>,
     pub(super) now: Instant,
     pub(super) opened: Vec<(Channel, Open)>,
@@ -46,7 +46,7 @@ pub(super) fn config(transport: RtspTransport, credentials: Option<Credentials>)
     Config { url: Url::parse("rtsp://127.0.0.1:8554/cam").unwrap(), credentials, transport }
 }
 
-impl Stand {
+impl Fixture {
     pub(super) fn of(transport: RtspTransport, credentials: Option<Credentials>) -> Self {
         let script = PlaybackScript::default();
         Self::with(|now| {
@@ -57,7 +57,7 @@ impl Stand {
     /// A participant that `make` makes, connected.
     pub(super) fn with(make: impl FnOnce(Instant) -> Box<dyn Participant>) -> Self {
         let now = Instant::now();
-        let mut stand = Self {
+        let mut fixture = Self {
             participant: make(now),
             now,
             opened: Vec::new(),
@@ -67,9 +67,9 @@ impl Stand {
             observed: Vec::new(),
             ended: None,
         };
-        stand.input(Input::Start { intended_at: now });
-        stand.connected();
-        stand
+        fixture.input(Input::Start { intended_at: now });
+        fixture.connected();
+        fixture
     }
 
     pub(super) fn new(transport: RtspTransport) -> Self {
@@ -186,16 +186,16 @@ impl Stand {
     /// A viewer that plays over the RTSP connection.
     #[track_caller]
     pub(super) fn playing(sdp: &str) -> Self {
-        let mut stand = Self::new(RtspTransport::Tcp);
-        stand.described(sdp);
-        stand.answers(
+        let mut fixture = Self::new(RtspTransport::Tcp);
+        fixture.described(sdp);
+        fixture.answers(
             "SETUP",
             "200 OK",
             "Session: 77;timeout=20\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n",
             "",
         );
-        stand.answers("PLAY", "200 OK", "Session: 77\r\n", "");
-        stand
+        fixture.answers("PLAY", "200 OK", "Session: 77\r\n", "");
+        fixture
     }
 
     pub(super) fn anomalies(&self) -> Vec<&str> {

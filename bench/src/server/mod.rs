@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// Which server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
-pub enum StandKind {
+pub enum ServerKind {
     /// Debian's Janus: a mountpoint of the Streaming plugin into which nothing is sent
     Janus,
     /// The real LiveKit server: a room with one publisher whose tracks are muted
@@ -42,7 +42,7 @@ pub enum StandKind {
     Srs,
 }
 
-impl StandKind {
+impl ServerKind {
     /// All.
     pub const ALL: [Self; 4] = [Self::Janus, Self::Livekit, Self::Ome, Self::Srs];
 
@@ -66,7 +66,7 @@ impl StandKind {
 
 /// A running server; it ends on drop.
 #[derive(Debug)]
-pub struct Stand<'a> {
+pub struct TestServer<'a> {
     server: Server<'a>,
 }
 
@@ -83,27 +83,27 @@ enum Server<'a> {
     },
 }
 
-impl<'a> Stand<'a> {
+impl<'a> TestServer<'a> {
     /// Starts it in a namespace that has [`MEDIA`]. `throng` is the binary; run folders of the
-    /// stand go into `folder`.
+    /// server go into `folder`.
     ///
     /// # Errors
     /// If the server is not installed or does not come up.
     pub fn start(
-        kind: StandKind,
+        kind: ServerKind,
         namespace: &'a Namespace,
         throng: &Path,
         folder: &Path,
     ) -> Result<Self> {
         let server = match kind {
-            StandKind::Janus => Server::Janus { _running: Janus::start(namespace, MEDIA)? },
-            StandKind::Livekit => Server::LiveKit(Box::new(LiveKitRoom::start(
+            ServerKind::Janus => Server::Janus { _running: Janus::start(namespace, MEDIA)? },
+            ServerKind::Livekit => Server::LiveKit(Box::new(LiveKitRoom::start(
                 namespace,
                 throng,
                 &folder.join("publisher"),
             )?)),
-            StandKind::Ome => Server::Ome(OmeServer::start(namespace)?),
-            StandKind::Srs => Server::Srs { _running: srs(namespace, throng)? },
+            ServerKind::Ome => Server::Ome(OmeServer::start(namespace)?),
+            ServerKind::Srs => Server::Srs { _running: srs(namespace, throng)? },
         };
         Ok(Self { server })
     }

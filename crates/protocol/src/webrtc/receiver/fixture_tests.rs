@@ -12,7 +12,7 @@ use crate::webrtc::sdp::Description;
 use crate::webrtc::session::Negotiated;
 use crate::webrtc::srtp::{Opener, Profile, RTP_GROWTH_MAX, Sealer, SessionKeys};
 
-pub(super) struct Stand {
+pub(super) struct Fixture {
     pub(super) now: Instant,
     pub(super) receiver: Receiver,
     sealer: Sealer,
@@ -28,7 +28,7 @@ pub(super) struct Stand {
     pub(super) intervals: Vec<TrackInterval>,
 }
 
-impl Stand {
+impl Fixture {
     pub(super) fn new(sdp: &str, is_told: bool) -> Self {
         let now = Instant::now() + Duration::from_secs(1);
         let keys = |client| {
