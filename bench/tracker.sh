@@ -18,7 +18,7 @@ for program in nginx ffmpeg node npm python3 taskset /usr/bin/time; do
 done
 ulimit -n "$(ulimit -Hn)"
 
-# The packages of the evening's stand, where it keeps them.
+# The packages of examples/evening, where it keeps them.
 lock=$(sha256sum <examples/evening/package-lock.json)
 packages=${XDG_CACHE_HOME:-$HOME/.cache}/throng/evening/${lock:0:12}
 if [[ ! -e $packages/done ]]; then

@@ -89,4 +89,4 @@ tool cargo-nextest 0.9.151 --no-default-features --features default-no-update
 tool cargo-deny 0.20.2 || echo "cargo-deny is not there: dependencies will not be checked"
 [[ $1 == check ]] && exit 0
 step "LiveKit from source" scripts/livekit.sh || echo "LiveKit is not there: the tests that need it will be skipped"
-step "packages of npm" examples/evening/packages.sh || echo "The packages of the evening stand are not there: the tests that need it will be skipped"
+step "packages of npm" examples/evening/packages.sh || echo "The packages of examples/evening are not there: the tests that need it will be skipped"

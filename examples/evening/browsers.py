@@ -4,7 +4,7 @@
 usage: browsers.py N SECONDS [--url URL] [--spacing S] [--say S] [--frames FILE] [--screenshot PNG] [--hidden] [--brief]
 
 Each tab is a viewer of its own: player with P2P, heartbeats, socket.io, tracker, ConverseJS in the room. The page is the
-stand's, or that of --url. `per_viewer` is the mean of all tabs: requests by route and WebSocket frames by kind in the
+evening's, or that of --url. `per_viewer` is the mean of all tabs: requests by route and WebSocket frames by kind in the
 first 30 s, and per minute after them. Debian: chromium python3-websockets openssl.
 """
 
@@ -50,7 +50,7 @@ def arguments():
     return parser.parse_args()
 
 
-# What can be read from a page that is not the stand's: the requests and frames are counted there as well.
+# What can be read from a page that is not the evening's: the requests and frames are counted there as well.
 FOREIGN = """(() => {
   const video = document.querySelector("video")
   return {

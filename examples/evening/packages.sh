@@ -6,7 +6,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 lock=$(sha256sum <"$here/package-lock.json")
 packages=${XDG_CACHE_HOME:-$HOME/.cache}/throng/evening/${lock:0:12}
 mkdir -p "$packages"
-# Stands that start at the same time install once.
+# Test servers that start at the same time install once.
 exec 9>"$packages/lock"
 flock 9
 if [[ ! -e $packages/done ]]; then

@@ -528,7 +528,7 @@ async function startPackager() {
   const child = spawn(config.packager[0], config.packager.slice(1), { detached: true, stdio: ["ignore", out, out] })
   fs.closeSync(out)
   packager = child
-  // So that the stand's `status` and `stop` find it.
+  // So that `status` and `stop` of stand.sh find it.
   const stat = fs.readFileSync(`/proc/${child.pid}/stat`, "utf8")
   fs.writeFileSync(config.packagerPart, `${child.pid} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19]}\n`)
   child.on("exit", (code, signal) => {
@@ -570,7 +570,7 @@ async function change(to, wait = true) {
 const sendState = () => broadcast("state-change", { state: STATES[state][0] })
 
 server.listen(config.port, "127.0.0.1", () => {
-  log(`PeerTube ${version.peertube} (stand), port ${config.port}, video ${uuid} ${shortUUID}`)
+  log(`PeerTube ${version.peertube} (test server), port ${config.port}, video ${uuid} ${shortUUID}`)
   if (config.state !== "waiting") change("live", false).catch(error => { log(error.stack); process.exit(1) })
 })
 process.on("SIGTERM", () => { packager?.kill("SIGINT"); process.exit(0) })

@@ -321,7 +321,7 @@ async def run(options):
     pages = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Pages)
     page = f"http://127.0.0.1:{pages.server_port}/"
     flags = certificate_flags(url)
-    # Chromium takes ::1 for localhost, where no server of the stand is.
+    # Chromium takes ::1 for localhost, where no part of the test server is.
     known = "" if url.hostname in ("localhost", "127.0.0.1") else f", EXCLUDE {url.hostname}"
     flags.append(f"--host-resolver-rules=MAP localhost 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1{known}")
     if options.quic:

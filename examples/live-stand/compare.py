@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the requests of two kinds of players in the access log of the stand's nginx, such as browsers and throng.
+"""Compares the requests of two kinds of players in the access log of nginx, such as browsers and throng.
 
 usage: compare.py LOG... --a USER_AGENT --b USER_AGENT [OPTIONS]
 

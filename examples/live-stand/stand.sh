@@ -31,8 +31,9 @@ kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng
 versitygw_version=1.8.0 multimux_version=0.12.0
 module=${THRONG_STAND_RTMP_MODULE:-/usr/lib/nginx/modules/ngx_rtmp_module.so}
 stream=rtmp://127.0.0.1:$rtmp/live/stand
-# What a stand that is built on this one (examples/evening) has otherwise: the picture, the names of the parts, readers
-# before what they read (an ffmpeg that waits for data does not heed the signal), and more values of its templates.
+# What a test server that is built on this one (examples/evening) has otherwise: the picture, the names of the parts,
+# readers before what they read (an ffmpeg that waits for data does not heed the signal), and more values of its
+# templates.
 width=640 height=360 frames=25 rate=800k gop=25 letters=34
 parts=(upload feed packager encoder s3 origin caddy nginx) values=()
 
@@ -208,7 +209,7 @@ start() {
   rm -f "$dir/conf/rtmp.conf"
   [[ ! -e $module ]] || fill rtmp.conf.in rtmp.conf
 
-  # As the other logs, those of requests begin with the stand.
+  # As the other logs, those of requests begin with the start.
   pid_of nginx >/dev/null || rm -f "$dir"/logs/*access.log
   part nginx nginx -p "$dir" -c "$dir/conf/nginx.conf" -e "$dir/logs/nginx.log"
   wait_for nginx "answer on port $http" url "http://127.0.0.1:$http/ready"

@@ -3,7 +3,7 @@
 local base64 = require "util.encodings".base64.encode;
 local sha256 = require "util.hashes".sha256;
 local st = require "util.stanza";
-local size = module:get_option_number("stand_vcard_bytes", 6870);
+local size = module:get_option_number("evening_vcard_bytes", 6870);
 
 local function picture(seed)
 	local parts, length = {}, 0;
