@@ -21,6 +21,7 @@ fn help_for_own(name: &str) -> Option<&'static str> {
         _ => None,
     }
 }
+
 /// What a header may have in it: the nickname may change while the stream is open.
 const IN_HEADERS: [ChatVariable; 3] =
     [ChatVariable::Number, ChatVariable::Room, ChatVariable::Token];
