@@ -10,6 +10,7 @@ mod parsers;
 mod price;
 mod requests;
 mod run;
+mod shipped;
 mod stage;
 mod watch;
 
@@ -23,6 +24,7 @@ pub(crate) use parsers::{duration, with_unit};
 pub(crate) use price::Price;
 pub(crate) use requests::Requests;
 pub(crate) use run::{Check, Common, Consent, Find, ReceiveWay, Report, Run, View};
+pub(crate) use shipped::{Completions, Man, as_printed, for_users};
 pub(crate) use stage::{Calibrate, Planted, Stage};
 pub(crate) use watch::Watch;
 
@@ -30,14 +32,11 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::console::Exit;
 
-/// How help texts write `{n}`, which clap takes for the end of a line.
-const PARTICIPANT: (&str, &str) = ("⟨n⟩", "{n}");
-
 /// What clap says, as it is printed: help, the version, or what is wrong with the command line.
 pub(crate) fn words_of(error: &clap::Error, has_colours: bool) -> String {
     let text = error.render();
     let text = if has_colours { text.ansi().to_string() } else { text.to_string() };
-    text.replace(PARTICIPANT.0, PARTICIPANT.1)
+    as_printed(&text)
 }
 
 /// The kinds of targets, for the end of a help text.
@@ -119,6 +118,11 @@ pub(crate) enum Command {
     Consent(Consent),
     /// Print the JSON Schema of a file format
     Schema(Schema),
+    /// Print what a shell completes command lines of throng by; docs/install.md
+    Completions(Completions),
+    /// Write the manual pages into a folder, for packages
+    #[command(hide = true)]
+    Man(Man),
 }
 
 #[derive(Debug, Args)]

@@ -3,9 +3,11 @@
 mod calibrate;
 mod check;
 mod compare;
+mod completions;
 mod consent;
 mod decode;
 mod ipc;
+mod man;
 mod price;
 mod profile;
 mod report;
@@ -57,5 +59,7 @@ pub(crate) fn perform(command: &Command) -> Result<Exit, CliError> {
         Command::Media(command) => media::media(command),
         Command::Consent(command) => consent::make(command),
         Command::Schema(command) => schema::schema(command.format),
+        Command::Completions(command) => completions::completions(command.shell),
+        Command::Man(command) => man::man(&command.folder),
     }
 }

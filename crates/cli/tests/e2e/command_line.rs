@@ -99,6 +99,18 @@ fn schemas_are_printed() {
 }
 
 #[test]
+fn bash_completes_by_what_throng_prints() {
+    let (code, script) = said(&["completions", "bash"]);
+    assert_eq!(code, Some(0), "{script}");
+    let typed = "COMP_WORDS=(throng fle); COMP_CWORD=1; _throng throng fle throng";
+    let script = format!("{script}\n{typed}\necho \"${{COMPREPLY[@]}}\"\n");
+    let Ok(output) = Command::new("bash").args(["-c", &script]).output() else {
+        return skipped("there is no bash");
+    };
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "fleet\n", "{script}");
+}
+
+#[test]
 fn help_names_every_kind_of_target_and_each_variable() {
     for command in ["view", "find"] {
         let (code, text) = said(&[command, "--help"]);
