@@ -3,7 +3,23 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::pages;
+use super::{pages, root};
+
+/// Pages beside those of `docs/`, which they lead to, or which lead to them.
+const BESIDE: [&str; 12] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "deploy/kubernetes/README.md",
+    "examples/evening/README.md",
+    "examples/live-stand/README.md",
+    "fuzz/README.md",
+    "ring/README.md",
+    "ring/c/README.md",
+    "ring/docs/bindings.md",
+    "ring/docs/layout.md",
+    "ring/python/README.md",
+];
 
 /// The lines of a page that are no code.
 fn prose(page: &str) -> impl Iterator<Item = &str> {
@@ -37,7 +53,10 @@ fn has(file: &Path, name: &str) -> bool {
 #[test]
 fn every_link_of_the_documentation_leads_somewhere() {
     let (mut count, mut wrong) = (0, String::new());
-    for (page, text) in pages() {
+    let beside = BESIDE.map(|page| root().join(page));
+    let beside =
+        beside.map(|file| (file.display().to_string(), std::fs::read_to_string(&file).unwrap()));
+    for (page, text) in pages().into_iter().chain(beside) {
         let folder = Path::new(&page).parent().unwrap();
         let inner = prose(&text).flat_map(links).filter(|link| !link.contains("://"));
         for link in inner {
