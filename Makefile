@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 THRONG := $(or $(CARGO_TARGET_DIR),target)/release/throng
 
-.PHONY: help demo study test check lint bench proof lab stability fmt setup-build setup-check setup-test build
+.PHONY: help demo study test check lint bench proof lab stability packages book fmt setup-build setup-check setup-test build
 
 help: ## What there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -35,6 +35,12 @@ stability: setup-test build ## One planted limit ten times, which must have one 
 
 proof: setup-test ## What takes too long for every landing: mutations, Miri, sanitizers, soak, the whole lab (docs/testing.md)
 	@scripts/proof.sh
+
+packages: ## Tarball, .deb and .rpm in target/packages; as root each is tried in a minimal Debian 12 (docs/install.md)
+	@scripts/packages.sh
+
+book: ## The documentation as a book with search, in target/book/html; its links are checked
+	@scripts/book.sh
 
 build: ## The release binary
 	cargo build --release --locked -p throng-cli

@@ -7,6 +7,11 @@ source scripts/steps.sh
 report_laws() {
   if command -v python3 >/dev/null; then scripts/test-report-laws.py; else echo "the laws of test-report.py are not tried: no python3"; fi
 }
+scripts_in_python() {
+  command -v python3 >/dev/null || { echo "SKIPPED: scripts in Python are not tried: no python3"; return; }
+  local script
+  for script in scripts/{book,third_party}.py; do python3 -B -m doctest "$script" || return; done
+}
 docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet; }
 deny() { for workspace in . ring; do cargo deny --log-level error --manifest-path $workspace/Cargo.toml --config deny.toml check "$@" || return; done; }
 dependencies() {
@@ -34,4 +39,5 @@ step "clippy" cargo clippy --workspace --all-targets --locked -- -D warnings
 step "docs" docs
 step "formatting, clippy and docs of the ring" env CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}" ring/scripts/lint.sh
 step "laws of the test report" report_laws
+step "examples in scripts" scripts_in_python
 step "dependencies" dependencies

@@ -2,7 +2,7 @@
 # Installs what a build, the lints and unit tests, or all tests need on Debian 12, and prints what it does. Does
 # nothing if all is installed. Programs built from source are kept outside of the checkout: ~/.cargo/bin,
 # ~/.cache/throng/bin.
-#   scripts/setup.sh build|check|test|kubernetes
+#   scripts/setup.sh build|check|test|kubernetes|packages|book
 set -euo pipefail
 
 need_build=(gcc:gcc libc6-dev:/usr/include/stdio.h)
@@ -31,11 +31,16 @@ need_test=(
 # For scripts/kubernetes_proof.sh, which builds the rest.
 need_kubernetes=(etcd-server:etcd nats-server:nats-server openssl:openssl python3:python3 util-linux:unshare)
 
+# For scripts/packages.sh.
+need_packages=("${need_build[@]}" binutils:objcopy xz-utils:xz rpm:rpmbuild python3:python3)
+
 case "${1:-}" in
   build | check) needs=("${need_build[@]}") ;;
   test) needs=("${need_test[@]}") ;;
   kubernetes) needs=("${need_kubernetes[@]}") ;;
-  *) echo "usage: scripts/setup.sh build|check|test|kubernetes" >&2; exit 2 ;;
+  packages) needs=("${need_packages[@]}") ;;
+  book) needs=("${need_build[@]}" python3:python3) ;;
+  *) echo "usage: scripts/setup.sh build|check|test|kubernetes|packages|book" >&2; exit 2 ;;
 esac
 
 cd "$(dirname "$0")/.."
@@ -84,7 +89,10 @@ tool() { # NAME VERSION FLAGS...: a subcommand of cargo's
   step "$name from source" env CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off \
     cargo install -q --locked "$name@$version" "$@"
 }
-[[ $1 == build || $1 == kubernetes ]] && exit 0
+case $1 in
+  build | kubernetes | packages) exit 0 ;;
+  book) tool mdbook 0.5.4 --no-default-features --features search; exit ;;
+esac
 tool cargo-nextest 0.9.151 --no-default-features --features default-no-update
 tool cargo-deny 0.20.2 || echo "cargo-deny is not there: dependencies will not be checked"
 [[ $1 == check ]] && exit 0
