@@ -30,7 +30,7 @@ files() {
   mkdir -p "$flat"/{completions,man,systemd} "$tree"/usr/{bin,lib/systemd/system} \
     "$share"/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d,man/man1,doc/throng}
   strip -o "$flat/throng" "$binary"
-  objcopy --only-keep-debug --compress-debug-sections "$binary" "$work/throng.debug"
+  objcopy --only-keep-debug "$binary" "$work/throng.debug"
   "$flat/throng" completions bash >"$flat/completions/throng.bash"
   "$flat/throng" completions zsh >"$flat/completions/_throng"
   "$flat/throng" completions fish >"$flat/completions/throng.fish"
