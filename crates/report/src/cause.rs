@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict, Explanation};
 use throng_analysis::demand::{ChatCost, ChatWork, Demand, Prediction, Resource};
+use throng_analysis::findings::{Finding, FindingRole};
 use throng_observation::units::{Unit, count, duration_ms};
 
 use crate::health::{self, Share};
@@ -62,6 +63,16 @@ pub(crate) fn certainty(verdict: BottleneckVerdict) -> &'static str {
         BottleneckVerdict::GeneratorLimited => "generator",
         BottleneckVerdict::NothingFailed => "nothing failed",
     }
+}
+
+/// A finding beside the cause, in a line: its relation to it, and its advice.
+pub(crate) fn other_finding(other: &Finding) -> String {
+    let how = match other.role {
+        FindingRole::Cause | FindingRole::Suspect => "may contribute",
+        FindingRole::Explanation => "shows what the cause spends its time on",
+        FindingRole::Symptom => "is a consequence",
+    };
+    format!("{} ({how}, {:.0} of 100). {}", other.title, other.score, other.change)
 }
 
 /// The predicted effect of the change.

@@ -12,7 +12,7 @@ use throng_observation::{Failure, FailureReason, Outcome, RunTime};
 
 use crate::{conference, csv, example, html, oven_rtc_tester, profile, server, summarise, text};
 
-const HOSTILE: [&str; 10] = [
+pub(crate) const HOSTILE: [&str; 12] = [
     "\x1b[2J\x1b[1;1H\x1b]0;title\x07",
     "\x1b]8;;http://evil.example\x1b\\click\x1b]8;;\x1b\\",
     "\x1b]52;c;Y3VybCBldmls\x07",
@@ -23,10 +23,12 @@ const HOSTILE: [&str; 10] = [
     "=cmd|' /C calc'!A1",
     "]]>\"'`\" onmouseover=\"alert(1)",
     "\0\x08\x7f\u{feff}",
+    "| a \\| b |\n\n# c\n/close @me #1 ![d](http://e.example) `f ``g",
+    "</td><!-- --> www.h.example i@j.example [k]: deadbeef **l** $m$ :n:",
 ];
 
 /// A run in which everything that others can name is called `name`.
-fn called(name: &str) -> RunData {
+pub(crate) fn called(name: &str) -> RunData {
     let own = |text: &mut String| name.clone_into(text);
     let mut run = server::tests::watched();
     let conference = conference::tests::lesson(4, 60, |_| 1.0);

@@ -105,11 +105,7 @@ impl TestSuite {
 /// served well.
 #[must_use]
 pub fn of_run(summary: &Summary) -> TestSuite {
-    let is_valid = !summary.partial
-        && !matches!(
-            summary.outcome,
-            RunOutcome::Invalid | RunOutcome::Disputed | RunOutcome::Error
-        );
+    let is_valid = summary.is_valid();
     let case = |name: &str, outcome, detail: &str| TestCase {
         name: name.into(),
         outcome,

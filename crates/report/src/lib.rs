@@ -1,7 +1,7 @@
 //! A run's summary, tables and the self-contained page: rows of a run in, text out.
 //!
 //! ```text
-//! RunData -> summarise -> Summary -> text, JSON, HTML        RunData -> CSV
+//! RunData -> summarise -> Summary -> text, JSON, HTML, Markdown, JUnit        RunData -> CSV
 //! ```
 //! Pure: no sockets, no clock, no paths. All output can be regenerated from the run's rows alone.
 
@@ -61,6 +61,7 @@ pub mod compare;
 pub mod csv;
 pub mod html;
 pub mod junit;
+pub mod markdown;
 pub mod matrix;
 pub mod oven_rtc_tester;
 pub mod price;

@@ -489,7 +489,26 @@ pub(crate) fn clock_disagreement(media: &Media, clock: &ClockSummary) -> Option<
     ClockDisagreement { ratio, ahead_ms_p95: media.clock_ahead_ms_p95 }.beyond(clock.bound_ms)
 }
 
+impl RunOutcome {
+    /// Its stable key, as in `summary.json`.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            Self::Met => "met",
+            Self::Missed => "missed",
+            Self::Disputed => "disputed",
+            Self::Invalid => "invalid",
+            Self::Error => "error",
+        }
+    }
+}
+
 impl Summary {
+    /// Whether what it measured counts: an objective that is met by other figures passes nothing.
+    pub(crate) fn is_valid(&self) -> bool {
+        let has_verdict = matches!(self.outcome, RunOutcome::Met | RunOutcome::Missed);
+        has_verdict && !self.partial
+    }
+
     /// Whether media came as packets: not in a run of players alone, which fetch it by HTTP.
     pub(crate) fn has_packets(&self) -> bool {
         self.playback.is_none() && !self.is_chat_only()

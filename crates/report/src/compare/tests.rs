@@ -10,7 +10,8 @@ use throng_observation::{Distribution, Failure, FailureReason, Outcome, Phase, R
 
 use super::*;
 use crate::junit::TestOutcome;
-use crate::{Quantity, example, html, planned_objectives, summarise as summary_of};
+use crate::markdown::tests::is_well_formed;
+use crate::{Quantity, example, html, markdown, planned_objectives, summarise as summary_of};
 
 const SCENARIO: &str = "objectives = [\"video.loss < 1%\", \"video.delay p95 < 100ms\"]\n[target]\n\
                         url = \"ws://media.example:3333/app/stream\"\n[crowd]\nsize = 100\n\
@@ -448,6 +449,28 @@ fn json_and_page_have_it_all_and_hostile_names_stay_text() {
     assert!(!page.contains("<script>") && page.contains("&lt;script&gt;"));
     assert!(!text.contains(|c| c != '\n' && is_harmful(c)), "{text}");
     assert!(!report.to_json().contains(|c| c != '\n' && is_harmful(c)));
+    is_well_formed(&markdown::of_comparison(&report));
+}
+
+#[test]
+fn markdown_says_first_what_cannot_be_compared() {
+    let text = markdown::of_comparison(&compare(&[good()], &[bad()]));
+    assert!(text.starts_with("### throng compare: worse\n\n- **Answer:** Worse: "), "{text}");
+    for part in [
+        "\n|  | base | new | difference | 95 % interval | margin | verdict |\n|---|",
+        "| WORSE |\n",
+        "\n| objective | base met | new met | verdict |\n|---|---|---|---|\n| `video.loss` &lt; 1% | 1 of 1 |",
+        "\n- **Base:** `base-0`: 100 viewers played",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    is_well_formed(&text);
+    let mut partial = good();
+    partial.ending = Ending::Interrupted;
+    let text = markdown::of_comparison(&compare(&[good()], &[partial]));
+    let begin = "### throng compare: not comparable\n\n- **Not comparable:** ";
+    assert!(text.starts_with(begin) && text.contains("does not count"), "{text}");
+    is_well_formed(&text);
 }
 
 #[test]

@@ -6,7 +6,9 @@ use throng_analysis::comparison::ComparisonVerdict;
 use throng_observation::untrusted;
 
 use super::summarise::is_open;
-use super::{CompareOutcome, CompareReport, CompareSide, ComparedObjective, ComparedQuantity};
+use super::{
+    CompareOutcome, CompareReport, CompareSide, ComparedObjective, ComparedQuantity, ComparedRun,
+};
 use crate::Quantity;
 use crate::columns::columns;
 
@@ -39,7 +41,9 @@ pub fn summary(report: &CompareReport) -> String {
     for lacking in &report.not_compared {
         let _ = writeln!(out, "not compared: {}", untrusted::line(lacking));
     }
-    differences(&mut out, report);
+    for difference in differences(report) {
+        let _ = writeln!(out, "differs: {}", untrusted::line(&difference));
+    }
     if !report.method.is_empty() {
         out.push('\n');
     }
@@ -52,21 +56,20 @@ pub fn summary(report: &CompareReport) -> String {
 fn side(out: &mut String, name: &str, side: &CompareSide) {
     for (index, run) in side.runs.iter().enumerate() {
         let name = if index == 0 { name } else { "" };
-        let what = run
-            .excluded
-            .as_ref()
-            .map_or_else(|| run.headline.clone(), |why| format!("does not count: {why}"));
-        let _ = writeln!(
-            out,
-            "  {name:<4}  {}: {}",
-            untrusted::line(&run.folder),
-            untrusted::line(&what)
-        );
+        let _ = writeln!(out, "  {name:<4}  {}", untrusted::line(&run_line(run)));
+    }
+}
+
+/// A run of a side: its answer, or why it does not count.
+pub(crate) fn run_line(run: &ComparedRun) -> String {
+    match &run.excluded {
+        Some(why) => format!("{}: does not count: {why}", run.folder),
+        None => format!("{}: {}", run.folder, run.headline),
     }
 }
 
 /// The quantities as a table.
-fn rows(report: &CompareReport) -> Vec<Vec<String>> {
+pub(crate) fn rows(report: &CompareReport) -> Vec<Vec<String>> {
     let mut rows = vec![
         ["", "base", "new", "difference", "95 % interval", "margin", "verdict"]
             .map(str::to_owned)
@@ -86,7 +89,8 @@ fn rows(report: &CompareReport) -> Vec<Vec<String>> {
     rows
 }
 
-fn objective_rows(report: &CompareReport) -> Vec<Vec<String>> {
+/// The objectives as a table.
+pub(crate) fn objective_rows(report: &CompareReport) -> Vec<Vec<String>> {
     let mut rows =
         vec![["objective", "base met", "new met", "verdict"].map(str::to_owned).to_vec()];
     rows.extend(report.objectives.iter().map(|objective: &ComparedObjective| {
@@ -102,16 +106,17 @@ fn objective_rows(report: &CompareReport) -> Vec<Vec<String>> {
 }
 
 /// Facts of machines and keys of scenarios that differ.
-fn differences(out: &mut String, report: &CompareReport) {
-    for one in &report.machine_differences {
-        let line = format!("{} of {}: {} and {}", one.fact, one.machine, one.base, one.new);
-        let _ = writeln!(out, "differs: {}", untrusted::line(&line));
-    }
-    for one in &report.scenario_differences {
-        let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "absent".into());
-        let line = format!("{}: {} and {}", one.key, value(&one.base), value(&one.new));
-        let _ = writeln!(out, "differs: {}", untrusted::line(&line));
-    }
+pub(crate) fn differences(report: &CompareReport) -> Vec<String> {
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "absent".into());
+    let of_machines = report
+        .machine_differences
+        .iter()
+        .map(|one| format!("{} of {}: {} and {}", one.fact, one.machine, one.base, one.new));
+    let of_scenarios = report
+        .scenario_differences
+        .iter()
+        .map(|one| format!("{}: {} and {}", one.key, value(&one.base), value(&one.new)));
+    of_machines.chain(of_scenarios).collect()
 }
 
 /// The quantity of a row; `None` for a report of another version.

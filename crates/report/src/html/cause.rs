@@ -10,7 +10,7 @@ use throng_observation::{HoldOutcome, HoldRow};
 use super::chart::{Chart, Line, Overlay, Scale};
 use super::markup::{escape, table};
 use super::timeline::Timeline;
-use crate::cause::{certainty, prediction};
+use crate::cause::{certainty, other_finding, prediction};
 use crate::server::{Grid, MeasuredSeries, hosts};
 use crate::summary::Summary;
 
@@ -86,21 +86,12 @@ fn rest(found: &Bottleneck) -> String {
         let items: String = items.iter().map(|item| format!("<li>{}</li>", escape(item))).collect();
         format!("<details><summary>{title}</summary><ul>{items}</ul></details>")
     };
-    let role = |other: &throng_analysis::findings::Finding| {
-        use throng_analysis::findings::FindingRole;
-        let how = match other.role {
-            FindingRole::Cause | FindingRole::Suspect => "may contribute",
-            FindingRole::Explanation => "shows what the cause spends its time on",
-            FindingRole::Symptom => "is a consequence",
-        };
-        format!("{} ({how}, {:.0} of 100). {}", other.title, other.score, other.change)
-    };
     let not = match found.ruled_out.first() {
         Some(_) => format!("Ruled out ({})", found.ruled_out.len()),
         None => String::new(),
     };
     [
-        list("Other findings", found.other_findings.iter().map(role).collect()),
+        list("Other findings", found.other_findings.iter().map(other_finding).collect()),
         list(&not, found.ruled_out.clone()),
         list("Not monitored", found.not_monitored.clone()),
     ]

@@ -11,16 +11,10 @@ use crate::chat::Chat;
 use crate::health::{self, Share};
 use crate::playback::Playback;
 use crate::role_counts::{RoleCounts, is_send_only};
-use crate::summary::{RunOutcome, Summary};
+use crate::summary::Summary;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
-    let key = match summary.outcome {
-        RunOutcome::Met => "met",
-        RunOutcome::Missed => "missed",
-        RunOutcome::Disputed => "disputed",
-        RunOutcome::Invalid => "invalid",
-        RunOutcome::Error => "error",
-    };
+    let key = summary.outcome.key();
     let mut out = format!(
         "<header><p class=\"over\"><span class=\"badge {key}\">{key}</span>{} · {:.0} s · \
          {}</p><h1>{}</h1>",

@@ -1,6 +1,7 @@
 //! Matrices with a known answer.
 
 use super::*;
+use crate::markdown::{self, tests::is_well_formed};
 use throng_analysis::experiment::{ConfirmationOutcome, EffectVerdict};
 use throng_observation::{Clause, Relief};
 
@@ -252,6 +253,39 @@ fn a_changed_environment_is_said() {
         throng_version: "0".into(),
     });
     assert!(again.notes[0].contains("kernel was 6.1 and 6.2"), "{:?}", again.notes);
+}
+
+#[test]
+fn markdown_has_the_answer_the_cells_and_what_was_tested() {
+    let text = markdown::of_matrix(&campus());
+    let begin =
+        "### throng matrix: finished\n\n- **Answer:** 4 cells: 3 served well, 1 limited by disk; ";
+    assert!(text.starts_with(begin), "{text}");
+    for part in [
+        "\n| cell | files | storage | served | received |",
+        "\n| 3 | 30 | disk | 40.",
+        "\n- **Limit:** cell 3: Disk loop0 is saturated (88 of 100)",
+        "\n- **Tested:** confirmed: `disk_read` in cell 3 (",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    is_well_formed(&text);
+    let proof = markdown::of_matrix(&super::proof_tests::confirmed());
+    assert!(
+        proof.starts_with("### throng prove: finished\n\n- **Answer:** confirmed: cpu "),
+        "{proof}"
+    );
+    assert!(proof.contains("\n| four | confirmed | ×2.07 ("), "{proof}");
+    is_well_formed(&proof);
+    for name in crate::hostile_tests::HOSTILE {
+        let mut report = campus();
+        (report.headline, report.notes, report.partial) = (name.into(), vec![name.into()], true);
+        report.factors[0].name = name.into();
+        report.cells[2].runs[0].reason = Some(name.into());
+        let text = markdown::of_matrix(&report);
+        assert!(text.starts_with("### throng matrix: not finished\n\n- **Partial:** "), "{text}");
+        is_well_formed(&text);
+    }
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub fn summary(report: &MatrixReport) -> String {
     for note in &report.notes {
         let _ = writeln!(out, "  note: {}", untrusted::line(note));
     }
-    let _ = write!(out, "\n{}", cells(report));
+    let _ = write!(out, "\n{}", columns(&cell_rows(report)));
     for cause in causes(report) {
         let _ = writeln!(out, "  {}", untrusted::line(&cause));
     }
@@ -88,7 +88,7 @@ pub fn run_line(run: &MatrixRun) -> String {
 }
 
 /// The cells as a table.
-fn cells(report: &MatrixReport) -> String {
+pub(crate) fn cell_rows(report: &MatrixReport) -> Vec<Vec<String>> {
     let head = match report.measure {
         MatrixMeasure::Hold => "served",
         MatrixMeasure::Find => "capacity",
@@ -117,7 +117,7 @@ fn cells(report: &MatrixReport) -> String {
         row.push(limit(cell));
         rows.push(row);
     }
-    columns(&rows)
+    rows
 }
 
 /// The names of the levels of a cell, by factor.
@@ -142,7 +142,7 @@ pub(crate) fn limit(cell: &MatrixCell) -> String {
 
 /// The limit of each cell that has one, as the first run that names it says: with its score and
 /// evidence.
-fn causes(report: &MatrixReport) -> Vec<String> {
+pub(crate) fn causes(report: &MatrixReport) -> Vec<String> {
     let said = |cell: &MatrixCell| {
         let figures = cause(cell)?;
         let score = figures.score.map(|score| format!(" ({score:.0} of 100)")).unwrap_or_default();
@@ -162,7 +162,7 @@ pub(crate) fn cause(cell: &MatrixCell) -> Option<&RunFigures> {
 }
 
 /// Why runs are not valid, each reason once.
-fn reasons(report: &MatrixReport) -> Vec<String> {
+pub(crate) fn reasons(report: &MatrixReport) -> Vec<String> {
     let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for cell in &report.cells {
         for run in &cell.runs {

@@ -19,10 +19,7 @@ pub(super) fn lines(out: &mut String, summary: &Summary) {
     if !summary.failures.is_empty() {
         line(out, "failures", &counts(&summary.failures));
     }
-    for example in &summary.failure_examples {
-        let (number, detail) = (example.participant, &example.detail);
-        line(out, "", &format!("{}: {} {number}: {detail}", example.reason, roles.one()));
-    }
+    failure_examples(summary).iter().for_each(|example| line(out, "", example));
     line(out, "connect", &time_to(&summary.connect));
     if !summary.media_paths.is_empty() {
         line(out, "path", &paths_line(&summary.media_paths));
@@ -47,9 +44,20 @@ pub(super) fn lines(out: &mut String, summary: &Summary) {
     }
 }
 
+/// A participant of each kind of failure, and what happened to it.
+pub(crate) fn failure_examples(summary: &Summary) -> Vec<String> {
+    let one = RoleCounts::of(summary).one();
+    let examples = summary.failure_examples.iter();
+    examples
+        .map(|example| {
+            format!("{}: {one} {}: {}", example.reason, example.participant, example.detail)
+        })
+        .collect()
+}
+
 /// The crowd in numbers. A search starts and ends participants: it has many more joins than
 /// participants at once.
-fn crowd_line(summary: &Summary) -> String {
+pub(crate) fn crowd_line(summary: &Summary) -> String {
     let (crowd, who) = (&summary.participants, RoleCounts::of(summary));
     let playing = match who.viewers {
         0 => String::new(),

@@ -4,6 +4,8 @@ mod crowd;
 mod host;
 mod media;
 
+pub(crate) use crowd::{crowd_line, failure_examples};
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -14,7 +16,7 @@ use throng_observation::untrusted;
 use crate::cause;
 use crate::health::{self, Share};
 use crate::role_counts::RoleCounts;
-use crate::summary::{CapacitySummary, Summary};
+use crate::summary::{CapacitySummary, GoalBracket, Summary};
 use crate::workers::WorkerHealth;
 use crate::{canary, decoded};
 
@@ -73,7 +75,7 @@ fn titled(out: &mut String, title: &str, lines: impl IntoIterator<Item = String>
 }
 
 /// `ice 3, tcp 1`.
-fn counts(counts: &BTreeMap<String, u64>) -> String {
+pub(crate) fn counts(counts: &BTreeMap<String, u64>) -> String {
     counts.iter().map(|(key, count)| format!("{key} {count}")).collect::<Vec<_>>().join(", ")
 }
 
@@ -115,19 +117,22 @@ fn cause_lines(out: &mut String, summary: &Summary) {
     }
 }
 
-/// Between which loads the limit of each goal lies and why the failing one failed, and the notes of
-/// the search.
+/// Between which loads the limit of a goal lies, and why the failing one failed; `None` where
+/// nothing is known.
+pub(crate) fn goal_line(capacity: &CapacitySummary, goal: &GoalBracket) -> Option<String> {
+    let said = goal.statement.as_ref()?;
+    let ratio = percent(goal.bad_users_ratio_max);
+    let why = goal.failing.zip(reasons::words(&goal.reasons));
+    let why = why.map_or_else(String::new, |(load, words)| {
+        format!("; {} failed: {words}", capacity.load(load))
+    });
+    Some(format!("{said} (at most {ratio} of users with a bad second){why}"))
+}
+
+/// The limit of each goal, and the notes of the search.
 fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
     for goal in &capacity.goals {
-        let Some(said) = &goal.statement else { continue };
-        let ratio = percent(goal.bad_users_ratio_max);
-        let why = goal
-            .failing
-            .zip(reasons::words(&goal.reasons))
-            .map_or_else(String::new, |(load, words)| {
-                format!("; {} failed: {words}", capacity.load(load))
-            });
-        line(out, &goal.goal, &format!("{said} (at most {ratio} of users with a bad second){why}"));
+        goal_line(capacity, goal).iter().for_each(|said| line(out, &goal.goal, said));
     }
     if let Some(ms) = capacity.recovery_ms {
         line(out, "recovery", &format!("{} after too large a crowd", duration_ms(ms as f64)));
