@@ -53,6 +53,9 @@ pub(crate) struct Compare {
     /// Write JUnit XML to this file: a test case for each objective and each quantity
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    /// Add the answer as Markdown to the end of this file, such as $GITHUB_STEP_SUMMARY
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
     /// Print compare.json instead of the tables
     #[arg(long)]
     pub(crate) json: bool,

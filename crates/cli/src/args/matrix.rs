@@ -40,6 +40,9 @@ pub(crate) struct Matrix {
     /// Print nothing while it runs
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    /// Also add the answer as Markdown to the end of this file, such as $GITHUB_STEP_SUMMARY
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
     /// Print matrix.json at the end instead of the tables
     #[arg(long)]
     pub(crate) json: bool,

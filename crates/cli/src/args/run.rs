@@ -69,6 +69,9 @@ pub(crate) struct Common {
     /// Also write JUnit XML to this file: a test case for each objective
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) junit: Option<PathBuf>,
+    /// Also add the answer as Markdown to the end of this file, such as $GITHUB_STEP_SUMMARY
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) markdown: Option<PathBuf>,
     /// Threads that drive participants [default: by the crowd and the cores]
     #[arg(long, value_name = "N", value_parser = count_from_one, help_heading = "Crowd")]
     pub(crate) threads: Option<usize>,
@@ -251,6 +254,9 @@ pub(crate) struct Report {
     /// Also write JUnit XML to this file: a test case for each objective
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    /// Also add the answer as Markdown to the end of this file, such as $GITHUB_STEP_SUMMARY
+    #[arg(long, value_name = "FILE")]
+    pub(crate) markdown: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

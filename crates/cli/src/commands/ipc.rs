@@ -50,6 +50,9 @@ pub(crate) fn role() -> Result<Exit, CliError> {
 pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
     let path = command.run.join(RESULT);
     let json = std::fs::read_to_string(&path).ok()?;
+    if command.markdown.is_some() {
+        return Some(Err(CliError::usage("--markdown: not of a measurement by `throng ipc`")));
+    }
     Some(
         IpcReport::from_json(&json)
             .map_err(|error| CliError::usage(format!("{}: {error}", path.display())))

@@ -14,17 +14,23 @@ use crate::{kept, matrix};
 /// `throng report RUN`: makes the report again from run.db, from the ipc.json of `throng ipc`, or
 /// from the runs of a matrix.
 pub(crate) fn remake(command: &Report) -> Result<Exit, CliError> {
+    let wanted = ReportOptions {
+        json: command.json,
+        csv: command.csv,
+        details: command.details,
+        junit: command.junit.clone(),
+        markdown: command.markdown.clone(),
+    };
+    wanted.check()?;
     if let Some(made) = ipc::remake(command) {
         return made;
     }
     if let Some(made) = matrix::remake(command) {
         return made;
     }
-    let (json, csv, details) = (command.json, command.csv, command.details);
-    let wanted = ReportOptions { json, csv, details, junit: command.junit.clone() };
     report::make(&command.run, &wanted).map_err(|error| {
         if matches!(error, StoreError::Incomplete { .. } | StoreError::Corrupt { .. }) {
-            show_kept(&command.run, json);
+            show_kept(&command.run, command.json);
         }
         let exit = match error {
             StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,

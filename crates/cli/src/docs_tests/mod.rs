@@ -129,7 +129,7 @@ fn of_throng(line: &str) -> &str {
 fn words(line: &str) -> Option<Vec<String>> {
     let line = of_throng(line.strip_prefix("$ ").unwrap_or(line));
     // What follows is said about the line, or done with its output.
-    let line = ["  ", " # ", " > ", " | ", " |"]
+    let line = ["  ", " # ", " > ", " || ", " | ", " |", " &"]
         .iter()
         .fold(line, |line, end| line.find(end).and_then(|at| line.get(..at)).unwrap_or(line));
     let is_one = line.starts_with("throng ") && !line.contains('…') && !line.contains(" [");
@@ -209,9 +209,10 @@ fn experiment<E: std::fmt::Display>(
 fn every_command_line_of_the_documentation_is_taken() {
     let (mut count, mut wrong) = (0, String::new());
     for (page, text) in pages() {
-        for (_, block) in blocks(&text).into_iter().filter(|(word, _)| word != "toml") {
+        for (word, block) in blocks(&text).into_iter().filter(|(word, _)| word != "toml") {
             let block = block.replace("\\\n", " ");
-            let lines = block.lines().map(one_blank_between_parts);
+            let of_script = |line| if word == "yaml" { of_pipeline(line) } else { line };
+            let lines = block.lines().map(of_script).map(one_blank_between_parts);
             for words in lines.filter_map(|line| words(&line)) {
                 count += 1;
                 if let Err(why) = takes(&words) {
@@ -222,6 +223,12 @@ fn every_command_line_of_the_documentation_is_taken() {
     }
     assert!(count > 100, "{count} command lines");
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// A line of a pipeline: commands stand deeper, some as items of a list.
+fn of_pipeline(line: &str) -> &str {
+    let line = line.trim_start();
+    line.strip_prefix("- ").unwrap_or(line)
 }
 
 /// A line that was continued has the next one's indent in it, before a flag.
@@ -249,4 +256,8 @@ fn a_line_is_cut_into_words_as_a_shell_does() {
     assert_eq!(words("x=1 throng check a.toml"), "");
     assert_eq!(words("throng view … --receive auto"), "");
     assert_eq!(words("throng"), "");
+    for line in ["throng run a.toml > a.log 2>&1 &", "throng run a.toml &"] {
+        assert_eq!(words(line), "throng|run|a.toml");
+    }
+    assert_eq!(words(of_pipeline("    - throng run a.toml || code=$?")), "throng|run|a.toml");
 }

@@ -1,5 +1,7 @@
 //! The answer of a matrix: every run measured, one at a time, then put together.
 
+use std::path::Path;
+
 use throng_analysis::demand::Demand;
 use throng_analysis::experiment::ProofOutcome;
 use throng_report::matrix::{
@@ -13,15 +15,17 @@ use super::plan::MatrixPlan;
 use super::repeats::repeated;
 use super::run::measure;
 use crate::console::{CliError, Exit, print, print_json, say};
+use crate::report::append;
 
 /// Least pairs that count for an early end that says that a change has no effect.
 const PAIRS_TO_BE_SAME: usize = 4;
 
-/// Measures, writes matrix.json and report.html, prints.
+/// Measures, writes matrix.json and report.html, prints, and adds Markdown to a file.
 pub(super) fn make(
     plan: &MatrixPlan,
     folder: &MatrixFolder,
     as_json: bool,
+    markdown: Option<&Path>,
 ) -> Result<MatrixReport, CliError> {
     let report = report(plan, folder);
     let json = report.to_json();
@@ -32,6 +36,11 @@ pub(super) fn make(
     } else {
         print(&text::summary(&report));
         print(&format!("\nreport  {}\n", page.display()));
+    }
+    if let Some(file) = markdown {
+        append(file, &throng_report::markdown::of_matrix(&report)).map_err(|error| {
+            CliError::invalid(anyhow::anyhow!("--markdown {}: {error}", file.display()))
+        })?;
     }
     Ok(report)
 }

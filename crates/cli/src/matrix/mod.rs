@@ -28,7 +28,7 @@ use throng_rig::Journal;
 use crate::args::{self, Matrix, Prove};
 use crate::console::{CliError, Exit, Interrupt, print, say};
 use crate::fleet::{self, FleetWorkers};
-use crate::run_id;
+use crate::{report, run_id};
 use folder::MatrixFolder;
 use machine::Machine;
 use options::{Kind, Options};
@@ -60,6 +60,9 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     let kind = options.kind;
     if let Some(folder) = &command.undo {
         return left::undo(folder);
+    }
+    if let Some(file) = &command.markdown {
+        report::check("--markdown", file)?;
     }
     let workers = fleet::workers_asked(&command.fleet)?;
     if workers.is_some() && command.threads.is_some() {
@@ -130,7 +133,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         }
     };
     let plan = folder.as_decided(plan);
-    let report = answer::make(&plan, &folder, command.json)?;
+    let report = answer::make(&plan, &folder, command.json, command.markdown.as_deref())?;
     let Some(stopped) = stopped else { return Ok(answer::exit(&report)) };
     say(&format!("to continue this {}: {resume}", kind.noun()));
     match stopped {
@@ -187,7 +190,8 @@ pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
     }
     let remade = MatrixFolder::open(&command.run).and_then(|folder| {
         let plan = folder.stored_plan()?;
-        let report = answer::make(&plan, &folder, command.json)?;
+        let markdown = command.markdown.as_deref();
+        let report = answer::make(&plan, &folder, command.json, markdown)?;
         Ok(answer::exit(&report))
     });
     Some(remade)

@@ -189,7 +189,7 @@ fn sixty_four_cells_of_a_thousand_are_answered_in_ten_seconds() {
     }
     let (before_s, _) = used();
     let report =
-        answer::make(&plan, &folder, true).unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        answer::make(&plan, &folder, true, None).unwrap_or_else(|stop| panic!("{:#}", stop.error));
     let (after_s, bytes) = used();
     assert_eq!(report.cells.len(), 64);
     for cell in &report.cells {

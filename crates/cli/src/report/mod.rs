@@ -4,11 +4,15 @@ use std::path::{Path, PathBuf};
 
 use throng_observation::run::{Ending, Row, RunData};
 use throng_observation::{RowSelector, RunPlan, untrusted};
-use throng_report::{ReportRows, RunOutcome, Summary, csv, oven_rtc_tester};
+use throng_report::{ReportRows, RunOutcome, Summary, csv, junit, markdown, oven_rtc_tester};
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, StoreError, Table};
 
-use crate::console::{Exit, print};
+use crate::args::Common;
+use crate::console::{CliError, Exit, print};
+
+mod named_file;
+pub(crate) use named_file::{append, check};
 
 #[derive(Default)]
 pub(crate) struct ReportOptions {
@@ -17,6 +21,41 @@ pub(crate) struct ReportOptions {
     pub(crate) details: bool,
     /// Where JUnit XML goes, if anywhere.
     pub(crate) junit: Option<PathBuf>,
+    /// To which file Markdown is added, if to any.
+    pub(crate) markdown: Option<PathBuf>,
+}
+
+impl ReportOptions {
+    pub(crate) fn of(common: &Common) -> Self {
+        Self {
+            json: common.json,
+            csv: common.csv,
+            details: common.details,
+            junit: common.junit.clone(),
+            markdown: common.markdown.clone(),
+        }
+    }
+
+    /// Refuses files that cannot be written.
+    pub(crate) fn check(&self) -> Result<(), CliError> {
+        let named = [("--junit", &self.junit), ("--markdown", &self.markdown)];
+        named
+            .into_iter()
+            .try_for_each(|(flag, file)| file.as_ref().map_or(Ok(()), |file| check(flag, file)))
+    }
+
+    /// Writes the files that the flags name.
+    fn put_named(&self, run: &RunData, summary: &Summary) -> Result<(), StoreError> {
+        if let Some(file) = &self.junit {
+            std::fs::write(file, junit::of_run(summary).to_xml())
+                .map_err(|error| StoreError::Io { path: file.clone(), error })?;
+        }
+        if let Some(file) = &self.markdown {
+            append(file, &markdown::of_run(run, summary))
+                .map_err(|error| StoreError::Io { path: file.clone(), error })?;
+        }
+        Ok(())
+    }
 }
 
 /// Reads the rows of a run folder that `rows` keeps.
@@ -32,10 +71,7 @@ pub(crate) fn make(path: &Path, wanted: &ReportOptions) -> Result<Exit, StoreErr
     let folder = RunFolder::open(path)?;
     let json = summary.to_json();
     let written = put_all(&folder, &run, &summary, wanted.csv);
-    if let Some(file) = &wanted.junit {
-        std::fs::write(file, throng_report::junit::of_run(&summary).to_xml())
-            .map_err(|error| StoreError::Io { path: file.clone(), error })?;
-    }
+    let named = wanted.put_named(&run, &summary);
     if wanted.json {
         print(&json);
     } else {
@@ -52,7 +88,7 @@ pub(crate) fn make(path: &Path, wanted: &ReportOptions) -> Result<Exit, StoreErr
         }
     }
     // A full disk must not keep the result from the terminal.
-    written.map(|_| exit(&run, &summary))
+    written.and(named).map(|()| exit(&run, &summary))
 }
 
 /// Writes the report's files; the path of the page.

@@ -12,6 +12,7 @@ use crate::args::Common;
 use crate::console::{CliError, Interrupt};
 use crate::fleet::Gathered;
 use crate::permission::{self, Permission};
+use crate::report::ReportOptions;
 use crate::watchers::{self, Agents};
 use crate::{canary, media, run_id};
 
@@ -42,6 +43,7 @@ impl<'a> Prepared<'a> {
         plan: &'a Plan,
         common: &'a Common,
     ) -> Result<Self, CliError> {
+        ReportOptions::of(common).check()?;
         // Those of a fleet are the workers'.
         if common.fleet.plays_here() {
             read_secrets(plan)?;

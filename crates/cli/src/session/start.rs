@@ -88,12 +88,7 @@ impl Session {
         writer.starts_at(handle.started_at_unix_us()).map_err(CliError::invalid)?;
         let store = StoreWriter::start(writer, received, on_row).map_err(CliError::invalid)?;
         let csv = common.csv || scenario.output.csv;
-        let report = ReportOptions {
-            json: common.json,
-            csv,
-            details: common.details,
-            junit: common.junit.clone(),
-        };
+        let report = ReportOptions { csv, ..ReportOptions::of(common) };
         Ok(Self { handle, watchers, rows, folder, canaries, tap, store, report })
     }
 }

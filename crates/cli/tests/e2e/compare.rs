@@ -189,7 +189,10 @@ fn trend_and_page(base: &Ran, runs: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (pages, junit) = ([file("compare.html"), file("trend.html")], file("run.xml"));
-    let output = plain(&["compare", runs[0], runs[2], "--page", &pages[0]]);
+    let markdown = file("summary.md");
+    std::fs::write(&markdown, "of another step\n").unwrap();
+    let added = ["--page", &pages[0], "--markdown", &markdown];
+    let output = plain(&[&["compare", runs[0], runs[2]][..], &added].concat());
     assert_eq!(output.status.code(), Some(1));
     let output = plain(&[&["trend", "--page", &pages[1]][..], runs].concat());
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -198,8 +201,17 @@ fn trend_and_page(base: &Ran, runs: &[&str]) {
     for (page, part) in pages.iter().zip(["class=\"forest worse\"", "<svg"]) {
         assert!(std::fs::read_to_string(page).unwrap().contains(part), "{page}");
     }
-    let output = plain(&["report", base.folder().to_str().unwrap(), "--junit", &junit]);
+    let base = base.folder();
+    let base = base.to_str().unwrap();
+    let output = plain(&["report", base, "--junit", &junit, "--markdown", &markdown]);
     assert_eq!(output.status.code(), Some(0));
+    let text = std::fs::read_to_string(markdown).unwrap();
+    let begin = "of another step\n\n### throng compare: worse\n\n- **Answer:** Worse: ";
+    assert!(text.starts_with(begin), "{text}");
+    let run = text.split_once("\n\n### throng: met\n\n- **Answer:** 12 viewers played").unwrap().1;
+    for part in ["| `video.loss` &lt; 1% | ", " | ✓ met |", "- **Crowd:** 12 ", "\nserved  "] {
+        assert!(run.contains(part), "{part}: {text}");
+    }
     let junit = std::fs::read_to_string(junit).unwrap();
     assert!(case(&junit, "video.loss &lt; 1%").contains("<system-out>"), "{junit}");
 }
@@ -214,6 +226,10 @@ fn what_is_no_run_is_a_usage_error() {
         (vec!["compare", "/nowhere", empty], "/nowhere"),
         (vec!["compare", "--base", empty], "--new"),
         (vec!["compare", empty, empty, "--margin", "200%"], "share"),
+        (vec!["compare", empty, empty, "--markdown", "/nowhere/a.md"], "--markdown /nowhere/a.md"),
+        (vec!["report", empty, "--markdown", empty], "--markdown"),
+        // Before anything is sent.
+        (vec!["view", "whep+http://127.0.0.1:9/whep", "--markdown", "/nowhere/a.md"], "/nowhere"),
         (vec!["trend", empty], "is not a run folder"),
         (vec!["trend"], "RUN"),
     ] {

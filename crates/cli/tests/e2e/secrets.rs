@@ -108,10 +108,12 @@ impl Law {
         std::fs::write(&file, scenario).unwrap();
         let place = self.folder.path().display().to_string();
         let (run, page) = (self.path(name), self.path(&format!("{name}.html")));
-        let [file, folder, page] =
-            [&file, &run, &page].map(|path| path.to_str().unwrap().to_owned());
+        let markdown = self.path(&format!("{name}.md"));
+        let [file, folder, page, markdown] =
+            [&file, &run, &page, &markdown].map(|path| path.to_str().unwrap().to_owned());
+        let flags = ["--csv", "--details", "--plain", "--markdown", &markdown];
         let ran = self.throng(
-            &["run", &file, "--output", &folder, "--csv", "--details", "--plain"],
+            &[&["run", &file, "--output", &folder][..], &flags].concat(),
             variables,
             false,
         );
@@ -124,7 +126,7 @@ impl Law {
             &["report", &folder, "--details", "--csv"],
             &["report", &folder, "--json"],
             &["requests", &folder],
-            &["compare", &folder, &folder, "--page", &page],
+            &["compare", &folder, &folder, "--page", &page, "--markdown", &markdown],
             &["compare", &folder, &folder, "--json"],
             &["runs", &place],
             &["rerun", &folder, "--print"],
@@ -134,6 +136,9 @@ impl Law {
         }
         self.look_below(&run);
         self.look_at(&page, &std::fs::read(&page).unwrap_or_default());
+        let said = std::fs::read(&markdown).unwrap();
+        assert!(said.starts_with(b"### throng: "), "{}", String::from_utf8_lossy(&said));
+        self.look_at(&markdown, &said);
     }
 
     #[track_caller]

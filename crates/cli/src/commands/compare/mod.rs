@@ -8,10 +8,11 @@ use std::path::Path;
 use throng_report::compare::{
     CompareOptions, CompareOutcome, CompareReport, MeasuredRun, suite, summarise, text,
 };
-use throng_report::{html, trend};
+use throng_report::{html, markdown, trend};
 
 use crate::args::{self, Compare};
 use crate::console::{CliError, Exit, print, print_json, say};
+use crate::report;
 
 /// `throng compare BASE NEW`.
 pub(crate) fn compare(command: &Compare) -> Result<Exit, CliError> {
@@ -19,6 +20,9 @@ pub(crate) fn compare(command: &Compare) -> Result<Exit, CliError> {
         [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
         _ => (command.base.as_slice(), command.new.as_slice()),
     };
+    if let Some(file) = &command.markdown {
+        report::check("--markdown", file)?;
+    }
     let (base, new) = (runs::measure(base)?, runs::measure(new)?);
     let options = CompareOptions {
         margin_ratio: command.margin,
@@ -32,6 +36,10 @@ pub(crate) fn compare(command: &Compare) -> Result<Exit, CliError> {
     }
     if let Some(file) = &command.junit {
         write(file, &suite(&report).to_xml())?;
+    }
+    if let Some(file) = &command.markdown {
+        report::append(file, &markdown::of_comparison(&report))
+            .map_err(|error| CliError::usage(format!("{}: {error}", file.display())))?;
     }
     if let Some(file) = &command.page {
         write(file, &html::compare::render(&report))?;

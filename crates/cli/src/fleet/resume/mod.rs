@@ -33,6 +33,8 @@ const LOCK: &str = "resume.lock";
 
 /// Collects the run at `run`, and reports.
 pub(crate) fn resume(run: &Path, common: &Common) -> Result<Exit, CliError> {
+    let options = ReportOptions::of(common);
+    options.check()?;
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let folder = kept::run_folder(run);
     let _locked = lock(&folder)?;
@@ -67,12 +69,6 @@ pub(crate) fn resume(run: &Path, common: &Common) -> Result<Exit, CliError> {
             missing.join(", ")
         ));
     }
-    let options = ReportOptions {
-        json: common.json,
-        csv: common.csv,
-        details: common.details,
-        junit: common.junit.clone(),
-    };
     report::make(&left.folder, &options).map_err(CliError::invalid)
 }
 
