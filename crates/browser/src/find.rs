@@ -1,8 +1,9 @@
 //! Where a browser is installed.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use throng_process::find_program;
 
 /// The names that are searched in `PATH`, best first.
 pub const NAMES: [&str; 5] = [
@@ -17,19 +18,13 @@ pub const NAMES: [&str; 5] = [
 /// is executable.
 #[must_use]
 pub fn find(path: &OsStr) -> Option<PathBuf> {
-    let folders: Vec<PathBuf> = std::env::split_paths(path).collect();
-    NAMES
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
-        .find(|file| runs(file))
-}
-
-fn runs(file: &Path) -> bool {
-    file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    find_program(&NAMES, path)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[test]

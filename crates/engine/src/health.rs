@@ -148,7 +148,7 @@ pub(crate) struct Machine {
 
 impl Machine {
     pub(crate) fn begin() -> Self {
-        let memory = Memory::begin(&status());
+        let memory = Memory::begin("", &status());
         Self { cpu: process_cpu(), cpu_times: cpu_times(), losses: HostLosses::so_far(), memory }
     }
 

@@ -19,7 +19,9 @@ pub use live::LiveSnapshot;
 
 mod memory;
 pub use memory::share_one_arena;
+pub mod control_groups;
 mod memory_use;
+pub use memory_use::{MemoryShare, memory_share};
 
 mod clock;
 mod control;

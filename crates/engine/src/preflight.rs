@@ -1,9 +1,14 @@
 //! Warns before a run of machine limits that it would exceed.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, UdpSocket};
+use std::os::fd::AsFd;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
+use throng_net::Outgoing;
 use throng_scenario::OWN_DESCRIPTORS;
+
+use crate::config::EngineError;
+use crate::sockets;
 
 /// What a run needs at its largest crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +35,33 @@ pub struct Limits {
     /// Largest receive buffer without privilege, bytes (`net.core.rmem_max`); `None` when it may be
     /// exceeded.
     pub receive_buffer_bytes_max: Option<u64>,
+}
+
+impl Limits {
+    /// Participants for whom the descriptors suffice.
+    #[must_use]
+    pub fn by_descriptors(&self, needs: &Needs) -> u64 {
+        self.descriptors.saturating_sub(OWN_DESCRIPTORS) / needs.descriptors_each.max(1)
+    }
+
+    /// Participants for whom the local ports suffice.
+    #[must_use]
+    pub fn by_ports(&self, needs: &Needs) -> u64 {
+        self.ports_in_all(needs) / needs.ports_each.max(1)
+    }
+
+    /// Of all source addresses together.
+    fn ports_in_all(&self, needs: &Needs) -> u64 {
+        let (first, last) = self.ports;
+        let range = u64::from(last.saturating_sub(first)) + 1;
+        range.saturating_mul(needs.source_ips.max(1))
+    }
+
+    /// The largest receive buffer, bytes, where it is smaller than what is needed.
+    #[must_use]
+    pub fn short_receive_buffer(&self, needs: &Needs) -> Option<u64> {
+        self.receive_buffer_bytes_max.filter(|limit| *limit < needs.receive_buffer_bytes)
+    }
 }
 
 /// A limit that the plan exceeds.
@@ -83,24 +115,16 @@ pub fn check(needs: &Needs, limits: &Limits) -> Vec<Warning> {
     let each = needs.descriptors_each.max(1);
     let needed = needs.participants.saturating_mul(each).saturating_add(OWN_DESCRIPTORS);
     if needed > limits.descriptors {
-        let fits = limits.descriptors.saturating_sub(OWN_DESCRIPTORS) / each;
+        let fits = limits.by_descriptors(needs);
         let (limit, participants) = (limits.descriptors, needs.participants);
         warnings.push(Warning::Descriptors { needed, limit, fits, participants });
     }
-    let (first, last) = limits.ports;
-    let range = u64::from(last.saturating_sub(first)) + 1;
-    let available = range.saturating_mul(needs.source_ips.max(1));
+    let available = limits.ports_in_all(needs);
     let needed = needs.participants.saturating_mul(needs.ports_each);
     if needed > available {
-        warnings.push(Warning::Ports {
-            needed,
-            available,
-            fits: available / needs.ports_each.max(1),
-        });
+        warnings.push(Warning::Ports { needed, available, fits: limits.by_ports(needs) });
     }
-    if let Some(limit) =
-        limits.receive_buffer_bytes_max.filter(|limit| *limit < needs.receive_buffer_bytes)
-    {
+    if let Some(limit) = limits.short_receive_buffer(needs) {
         warnings.push(Warning::ReceiveBuffer { wanted: needs.receive_buffer_bytes, limit });
     }
     warnings
@@ -136,9 +160,30 @@ pub fn limits() -> Limits {
 /// Whether SO_RCVBUFFORCE is allowed; tried on a real socket, since capabilities depend on the
 /// namespace.
 fn may_force_buffers() -> bool {
-    use std::os::fd::AsFd;
-    std::net::UdpSocket::bind("127.0.0.1:0")
+    UdpSocket::bind("127.0.0.1:0")
         .is_ok_and(|socket| throng_net::force_receive_buffer(socket.as_fd(), 1 << 20).is_ok())
+}
+
+/// Tries to open a receive ring.
+///
+/// # Errors
+/// Why there can be none.
+pub fn try_receive_ring() -> Result<(), EngineError> {
+    sockets::may_open_ring()
+}
+
+/// Whether the kernel takes several datagrams as one message (`UDP_SEGMENT`, since Linux 4.18);
+/// tried on loopback.
+///
+/// # Errors
+/// If datagrams cannot be sent there at all.
+pub fn joins_datagrams() -> std::io::Result<bool> {
+    let (from, to) = (UdpSocket::bind("127.0.0.1:0")?, UdpSocket::bind("127.0.0.1:0")?);
+    let address = socket2::SockAddr::from(to.local_addr()?);
+    let datagram = || Outgoing { to: address.clone(), from: None, bytes: &[0; 16] };
+    let mut joins = true;
+    throng_net::send(from.as_fd(), &[datagram(), datagram()], &mut joins)?;
+    Ok(joins)
 }
 
 /// First and last port of `ip_local_port_range`.
@@ -174,7 +219,7 @@ pub fn available_bytes() -> Option<usize> {
 pub fn foreign_address(
     addresses: impl IntoIterator<Item = IpAddr>,
 ) -> Option<(IpAddr, std::io::Error)> {
-    addresses.into_iter().find_map(|ip| Some((ip, std::net::UdpSocket::bind((ip, 0)).err()?)))
+    addresses.into_iter().find_map(|ip| Some((ip, UdpSocket::bind((ip, 0)).err()?)))
 }
 
 /// Local IPv4 addresses: in `fib_trie` an address (`|-- 10.0.0.1`) followed by `/32 host LOCAL`.
@@ -235,6 +280,22 @@ mod tests {
             check(&NEEDS, &capped),
             [Warning::ReceiveBuffer { wanted: 1 << 20, limit: 212_992 }]
         );
+    }
+
+    #[test]
+    fn what_a_machine_allows_is_told_for_any_crowd() {
+        assert_eq!(LIMITS.by_descriptors(&NEEDS), 9_968);
+        assert_eq!(LIMITS.by_ports(&Needs { source_ips: 2, ..NEEDS }), 56_464);
+        let few = Limits { descriptors: 10, ports: (1, 1), ..LIMITS };
+        assert_eq!((few.by_descriptors(&NEEDS), few.by_ports(&NEEDS)), (0, 1));
+    }
+
+    #[test]
+    fn this_kernel_is_asked_and_not_its_version() {
+        assert!(joins_datagrams().is_ok());
+        if let Err(why) = try_receive_ring() {
+            assert!(why.to_string().contains("receive ring"), "{why}");
+        }
     }
 
     #[test]

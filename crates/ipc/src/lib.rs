@@ -13,7 +13,7 @@ pub use workload::{
 mod frame;
 
 mod transport;
-pub use transport::{Transport, TransportError};
+pub use transport::{Transport, TransportError, load_gstreamer};
 
 mod role;
 pub use role::run_role;

@@ -11,6 +11,9 @@
 mod death_signal;
 pub use death_signal::{Ended, end_throng_with_this_thread, end_with_parent, end_with_this_thread};
 
+mod program;
+pub use program::find_program;
+
 mod stat;
 
 mod started;

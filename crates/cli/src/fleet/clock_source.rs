@@ -13,7 +13,10 @@ use crate::console::CliError;
 /// Reads the state of the clock without looking up names.
 const CHRONYC: [&str; 4] = ["chronyc", "-n", "-c", "tracking"];
 
-/// How long chrony may take; one that hangs has no word.
+/// Prints whether the kernel takes its clock for synchronised, by whatever service.
+const TIMEDATECTL: [&str; 5] = ["timedatectl", "show", "-p", "NTPSynchronized", "--value"];
+
+/// How long a program may take; one that hangs has no word.
 const WITHIN: Duration = Duration::from_secs(1);
 
 /// Time between two questions: chrony's bound grows by a microsecond or so in it, and what may be
@@ -81,7 +84,21 @@ fn keep(clock: &HostClock) {
 
 fn ask(clock: &HostClock) {
     let asked_at = Instant::now();
-    clock.says(answer(&CHRONYC).and_then(|said| chrony_word(&said)), asked_at);
+    clock.says(word_of_chrony(), asked_at);
+}
+
+/// What chrony knows of this host's clock.
+pub(crate) fn word_of_chrony() -> Option<ClockWord> {
+    answer(&CHRONYC).and_then(|said| chrony_word(&said))
+}
+
+/// Whether the clock of this host is synchronised, by systemd's word; `None` where it has none.
+pub(crate) fn is_synchronised() -> Option<bool> {
+    match answer(&TIMEDATECTL)?.trim() {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
+    }
 }
 
 /// What a program prints within the time; nothing if it is not installed, fails, or takes longer.

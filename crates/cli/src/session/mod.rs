@@ -18,4 +18,4 @@ pub(crate) use engine::{EnginePart, Joins, start_engine};
 pub(crate) use participants::read_secrets;
 pub(crate) use prepare::Prepared;
 pub(crate) use start::Session;
-pub(crate) use warnings::{foreign_source, print_warnings, source_ips, warnings};
+pub(crate) use warnings::{foreign_source, needs, print_warnings, source_ips, warnings};

@@ -18,17 +18,21 @@ pub(crate) fn print_warnings(warnings: &[String]) {
 
 /// All problems of a plan that do not refuse it, and what of its recorded pages is not requested.
 pub(crate) fn warnings(plan: &Plan, pages: &Pages) -> Vec<String> {
+    let limits = preflight::preflight(&needs(plan));
+    let limits = limits.iter().map(ToString::to_string);
+    limits.chain(foreign_source(plan)).chain(one_stream(plan)).chain(pages.warnings()).collect()
+}
+
+/// What a plan needs of the machine that plays it.
+pub(crate) fn needs(plan: &Plan) -> Needs {
     let (descriptors_each, ports_each) = plan.sockets_each();
-    let needs = Needs {
+    Needs {
         participants: plan.expected.users.into(),
         descriptors_each,
         ports_each,
         source_ips: (source_ips(plan).len() as u64).max(1),
         receive_buffer_bytes: 1 << 20,
-    };
-    let limits = preflight::preflight(&needs);
-    let limits = limits.iter().map(ToString::to_string);
-    limits.chain(foreign_source(plan)).chain(one_stream(plan)).chain(pages.warnings()).collect()
+    }
 }
 
 /// Cohorts whose publishers all publish to one stream, because their URL is constant; servers

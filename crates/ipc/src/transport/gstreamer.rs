@@ -24,7 +24,7 @@ const PACKAGES: &str = "install gstreamer1.0-plugins-base and gstreamer1.0-plugi
 pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
     if wiring.folder.is_none() {
         // A missing library is reported before any process is started.
-        Library::open()?;
+        load_gstreamer()?;
         wiring.folder = Some(
             tempfile::Builder::new().prefix("throng-ipc-").tempdir().context("making a folder")?,
         );
@@ -42,6 +42,14 @@ pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
     wiring.producers.push(End { fd: None, address: Some(socket.clone()) });
     wiring.consumer.push(End { fd: None, address: Some(socket) });
     Ok(())
+}
+
+/// Loads the libraries of GStreamer, by which frames are passed as one of the transports.
+///
+/// # Errors
+/// [`TransportError::Missing`], with the packages that have them.
+pub fn load_gstreamer() -> Result<(), TransportError> {
+    Library::open().map(drop)
 }
 
 /// Removes the shared memory that `shmsink` leaves behind in `/dev/shm` when its process is killed.

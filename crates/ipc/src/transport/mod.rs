@@ -23,6 +23,7 @@ pub(crate) use vmsplice::slots as splice_slots;
 mod websocket;
 
 pub(crate) mod gstreamer;
+pub use gstreamer::load_gstreamer;
 
 #[cfg(feature = "iceoryx2")]
 mod iceoryx;
