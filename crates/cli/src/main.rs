@@ -6,6 +6,7 @@ mod commands;
 mod console;
 #[cfg(test)]
 mod docs_tests;
+mod doctor;
 mod find;
 mod fleet;
 mod generator;

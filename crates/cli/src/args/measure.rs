@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::parsers::{count, not_negative, positive};
+use super::parsers::{count, not_negative, positive, viewers};
 
 #[derive(Debug, Args)]
 pub(crate) struct Decode {
@@ -49,6 +49,16 @@ pub(crate) struct Decode {
     /// The FFmpeg that encodes and decodes
     #[arg(long, value_name = "PROGRAM", default_value = "ffmpeg")]
     pub(crate) ffmpeg: PathBuf,
+    /// Print JSON instead of the table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// How many viewers are to play; exit code 4 if the machine does not allow them
+    #[arg(short = 'n', long, value_name = "N", value_parser = viewers)]
+    pub(crate) viewers: Option<u32>,
     /// Print JSON instead of the table
     #[arg(long)]
     pub(crate) json: bool,

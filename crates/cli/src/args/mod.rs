@@ -18,7 +18,9 @@ pub(crate) use compare::{Compare, Trend};
 pub(crate) use fleet::{Bus, Fleet, FleetCommand, FleetCommands, Manifest, OnLoss, Worker};
 pub(crate) use history::{Prune, Rerun, Runs, RunsCommand};
 pub(crate) use matrix::{Matrix, Prove};
-pub(crate) use measure::{Decode, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap};
+pub(crate) use measure::{
+    Decode, Doctor, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap,
+};
 pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};
 pub(crate) use parsers::{duration, with_unit};
 pub(crate) use price::Price;
@@ -95,6 +97,9 @@ pub(crate) enum Command {
     Stage(Stage),
     /// Find out how many viewers this machine can play before the generator is the limit
     Calibrate(Calibrate),
+    /// Say what this machine allows, what that means for a crowd, and how to change it; sends
+    /// nothing
+    Doctor(Doctor),
     /// Measure the cost of passing frames between two processes, by each transport
     Ipc(Ipc),
     /// A process of `throng ipc`

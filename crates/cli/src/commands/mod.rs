@@ -6,6 +6,7 @@ mod compare;
 mod completions;
 mod consent;
 mod decode;
+mod doctor;
 mod ipc;
 mod man;
 mod price;
@@ -49,6 +50,7 @@ pub(crate) fn perform(command: &Command) -> Result<Exit, CliError> {
         Command::Fleet(command) => fleet::fleet(command),
         Command::Stage(command) => stage::stage(command),
         Command::Calibrate(command) => calibrate::calibrate(command),
+        Command::Doctor(command) => doctor::doctor(command),
         Command::Ipc(command) => ipc::measure(command),
         Command::IpcRole => ipc::role(),
         Command::Watch(command) => watch::watch(command),

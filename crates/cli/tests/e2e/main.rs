@@ -18,6 +18,7 @@ mod consent;
 mod cors;
 mod cut_off;
 mod decode;
+mod doctor;
 mod find;
 mod fleet;
 mod history;

@@ -1,0 +1,25 @@
+//! Open files: a viewer has a socket for media and one for signalling.
+
+use super::{Check, Facts, Verdict};
+
+pub(super) fn check(facts: &Facts) -> Check {
+    let allowed = facts.limits.descriptors;
+    let (most, verdict) = match allowed {
+        u64::MAX => ("any number".to_owned(), Verdict::Ok),
+        allowed => {
+            let viewers = facts.limits.by_descriptors(&facts.needs);
+            (allowed.to_string(), Verdict::Limits { viewers })
+        }
+    };
+    Check {
+        name: "open-files",
+        found: match facts.descriptors_soft {
+            soft if soft < allowed => format!("{most} (soft limit {soft}, which throng raises)"),
+            _ => most,
+        },
+        verdict,
+        change: "raise the hard limit: `ulimit -Hn 1048576` as root, LimitNOFILE= of systemd, \
+                 /etc/security/limits.conf"
+            .to_owned(),
+    }
+}
