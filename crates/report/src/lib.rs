@@ -1,4 +1,5 @@
-//! A run's summary, tables and the self-contained page: rows of a run in, text out.
+//! A run's summary, tables and the self-contained page, and the live figures for Prometheus: rows
+//! of a run in, text out.
 //!
 //! ```text
 //! RunData -> summarise -> Summary -> text, JSON, HTML, Markdown, JUnit        RunData -> CSV
@@ -63,6 +64,7 @@ pub mod html;
 pub mod junit;
 pub mod markdown;
 pub mod matrix;
+pub mod openmetrics;
 pub mod oven_rtc_tester;
 pub mod price;
 pub mod profile;

@@ -125,6 +125,16 @@ impl Distribution {
         listed + samples.histogram.as_ref().map_or(0, |histogram| histogram.len())
     }
 
+    /// How many samples are at most `value`, or cannot be told from it.
+    #[must_use]
+    pub fn count_up_to(&self, value: u64) -> u64 {
+        let Some(samples) = self.0.as_deref() else { return 0 };
+        let listed = samples.cells.iter().take_while(|cell| cell.lowest() <= value);
+        let listed: u64 = listed.map(|cell| u64::from(cell.count())).sum();
+        let of_histogram = samples.histogram.as_ref();
+        listed + of_histogram.map_or(0, |histogram| histogram.count_between(0, value))
+    }
+
     /// Whether nothing was recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -381,6 +391,10 @@ mod tests {
             let whole = Distribution::of(histogram);
             assert_eq!(distribution.quantiles(1.0), whole.quantiles(1.0), "{samples}");
             assert_eq!(distribution.mean(), whole.mean());
+            for value in edges {
+                assert_eq!(distribution.count_up_to(value), whole.count_up_to(value), "{value}");
+            }
+            assert_eq!(distribution.count_up_to(u64::MAX), distribution.count());
             for (mut a, b) in [(distribution.clone(), &whole), (whole.clone(), &distribution)] {
                 a.merge(b);
                 assert_eq!(a.count(), 2 * u64::from(samples));
@@ -445,6 +459,15 @@ mod tests {
             assert_eq!(d.count(), u64::from(first) + u64::from(second) + 1);
             assert_eq!(d.quantile(0.5), Some(7));
         }
+    }
+
+    #[test]
+    fn samples_up_to_a_value_are_counted() {
+        let mut d = Distribution::new();
+        assert_eq!(d.count_up_to(7), 0);
+        [0, 5_000, 5_100, 1_000_000].into_iter().for_each(|v| d.record(v));
+        let counts = [0, 4_900, 5_000, 6_000, 2_000_000].map(|value| d.count_up_to(value));
+        assert_eq!(counts, [1, 1, 2, 3, 4]);
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Counter {
     pub since: &'static str,
     /// Its column in older folders, where it had another name; empty otherwise.
     pub was: &'static str,
+    /// Whether the sum over an interval can be negative, so that the sum over a run can fall.
+    pub can_fall: bool,
     /// The head of its column in a CSV where that does not follow from its name; empty otherwise.
     csv: &'static str,
     meaning: &'static str,
@@ -93,11 +95,16 @@ pub trait Counters: Copy + Default + AddAssign + 'static {
 
 /// The types of sums.
 trait Number: Copy {
+    /// Whether one of them can be negative.
+    const IS_SIGNED: bool;
+
     fn stored(self) -> i64;
     fn of_stored(stored: i64) -> Self;
 }
 
 impl Number for u64 {
+    const IS_SIGNED: bool = false;
+
     fn stored(self) -> i64 {
         i64::try_from(self).unwrap_or(i64::MAX)
     }
@@ -108,6 +115,8 @@ impl Number for u64 {
 }
 
 impl Number for i64 {
+    const IS_SIGNED: bool = true;
+
     fn stored(self) -> i64 {
         self
     }
@@ -156,6 +165,7 @@ macro_rules! counters {
                         standard: concat!($($standard)?),
                         since: concat!($($since)?),
                         was: concat!($($was)?),
+                        can_fall: <$number as $crate::measure::Number>::IS_SIGNED,
                         csv: concat!($($csv)?),
                         meaning: concat!($($meaning),+),
                     },

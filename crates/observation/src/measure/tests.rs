@@ -56,6 +56,13 @@ fn sums_stay_at_their_largest_value_and_none_is_negative_that_cannot_be() {
 }
 
 #[test]
+fn the_one_sum_that_can_fall_is_that_of_lost_packets() {
+    let all = FAMILIES.iter().flat_map(|(_, counters)| *counters);
+    let falling: Vec<_> = all.filter(|counter| counter.can_fall).map(|c| c.name).collect();
+    assert_eq!(falling, ["packets_lost"]);
+}
+
+#[test]
 fn times_are_seconds_in_a_csv() {
     let head = |name: &str| {
         let named = |counter: &&Counter| counter.name == name;

@@ -1,0 +1,131 @@
+//! Families of series: their names, units and meanings, as Prometheus and OpenMetrics want them
+//! (base units, a unit at the end of the name).
+
+use throng_observation::host::Unit;
+use throng_observation::host::catalogue::Metric;
+use throng_observation::{Counter, SumUnit};
+use throng_scenario::objective::{MetricEntry, Unit as ObjectiveUnit};
+
+use super::declared::Declared;
+
+/// What a family counts or measures by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+}
+
+impl Kind {
+    /// Its name in `# TYPE`.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+            Self::Info => "info",
+        }
+    }
+
+    /// The endings of the names of its series.
+    pub(super) fn endings(self) -> &'static [&'static str] {
+        match self {
+            Self::Counter => &["_total"],
+            Self::Gauge => &[""],
+            Self::Histogram => &["_bucket", "_count", "_sum"],
+            Self::Info => &["_info"],
+        }
+    }
+}
+
+/// A family.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Family {
+    /// Its name, without the ending of its series.
+    pub(super) name: String,
+    pub(super) kind: Kind,
+    /// The unit, with which the name ends; empty without one.
+    pub(super) unit: &'static str,
+    pub(super) help: String,
+}
+
+/// A family of counters: how its names begin.
+pub(super) const TRACKS: &str = "throng_track_";
+/// See [`TRACKS`].
+pub(super) const SENT: &str = "throng_sent_";
+/// See [`TRACKS`].
+pub(super) const PLAYERS: &str = "throng_player_";
+/// See [`TRACKS`].
+pub(super) const CHAT: &str = "throng_chat_";
+/// See [`TRACKS`].
+pub(super) const REQUESTS: &str = "throng_http_";
+
+impl Family {
+    /// One that is declared here.
+    pub(super) fn of(declared: &Declared) -> Self {
+        let Declared { name, kind, unit, help, .. } = *declared;
+        Self { name: name.to_owned(), kind, unit, help: help.to_owned() }
+    }
+
+    /// A sum of a family of counters, and by what its figure is multiplied.
+    pub(super) fn of_sum(prefix: &str, counter: &Counter) -> (Self, f64) {
+        let name = counter.name;
+        let (name, unit, scale) = match counter.unit {
+            SumUnit::Bytes => (format!("{}_bytes", without_bytes(name)), "bytes", 1.0),
+            SumUnit::Microseconds => {
+                (format!("{}_seconds", name.trim_end_matches("_us")), "seconds", 1e-6)
+            }
+            // `_count` ends the name of a series of histograms.
+            SumUnit::Count => match name.strip_suffix("_count") {
+                Some(one) => (format!("{one}s"), "", 1.0),
+                None => (name.to_owned(), "", 1.0),
+            },
+        };
+        let (kind, falls) = if counter.can_fall {
+            (Kind::Gauge, " The sum so far; it can fall.")
+        } else {
+            (Kind::Counter, "")
+        };
+        let help = format!("{}{falls}", counter.meaning());
+        (Self { name: format!("{prefix}{name}"), kind, unit, help }, scale)
+    }
+
+    /// A metric of a watched host, and by what its values are multiplied.
+    pub(super) fn of_host(metric: &Metric) -> (Self, f64) {
+        let name = metric.name.strip_prefix("host.").unwrap_or(metric.name).replace('.', "_");
+        let (name, unit, scale) = match metric.unit {
+            Unit::Count => (name, "", 1.0),
+            Unit::PerSecond => (format!("{name}_per_second"), "", 1.0),
+            Unit::Bytes => (format!("{}_bytes", without_bytes(&name)), "bytes", 1.0),
+            Unit::BytesPerSecond => (format!("{}_bytes_per_second", without_bytes(&name)), "", 1.0),
+            Unit::Ratio => (format!("{name}_ratio"), "ratio", 1.0),
+            Unit::Milliseconds => (format!("{name}_seconds"), "seconds", 1e-3),
+        };
+        let help = format!("{}.", metric.meaning);
+        (Self { name: format!("throng_host_{name}"), kind: Kind::Gauge, unit, help }, scale)
+    }
+
+    /// What objectives of a metric measured, and by what their figure is multiplied;
+    /// `is_of_source`: it is a share of the source's frame rate.
+    pub(super) fn of_objective(entry: &MetricEntry, is_of_source: bool) -> (Self, f64) {
+        let name = entry.names.first().copied().unwrap_or_default().replace('.', "_");
+        let (ending, unit, scale) = match entry.unit {
+            ObjectiveUnit::FramesPerSecond if is_of_source => ("_of_source_ratio", "ratio", 1.0),
+            ObjectiveUnit::FramesPerSecond => ("_frames_per_second", "", 1.0),
+            ObjectiveUnit::Ratio | ObjectiveUnit::OfBitRate => ("_ratio", "ratio", 1.0),
+            ObjectiveUnit::Milliseconds => ("_seconds", "seconds", 1e-3),
+            ObjectiveUnit::Lines => ("_lines", "", 1.0),
+            ObjectiveUnit::Count => ("", "", 1.0),
+        };
+        let name = name.strip_suffix(ending).unwrap_or(&name);
+        let (name, help) = (format!("throng_objective_{name}{ending}"), entry.doc.to_owned());
+        (Self { name, kind: Kind::Gauge, unit, help }, scale)
+    }
+}
+
+/// A name without the unit, wherever it stands in it: `bytes_received`, `peer_bytes`.
+fn without_bytes(name: &str) -> String {
+    let parts: Vec<&str> = name.split('_').filter(|part| *part != "bytes").collect();
+    parts.join("_")
+}

@@ -1,0 +1,54 @@
+//! Classic histograms of times, by fixed bounds.
+
+use throng_observation::Distribution;
+
+/// The upper bounds of buckets, microseconds, and as they are written, in seconds: from the delay
+/// of a frame on a line to the buffer of a player.
+pub(super) const BOUNDS: [(u64, &str); 14] = [
+    (5_000, "0.005"),
+    (10_000, "0.01"),
+    (20_000, "0.02"),
+    (50_000, "0.05"),
+    (100_000, "0.1"),
+    (200_000, "0.2"),
+    (500_000, "0.5"),
+    (1_000_000, "1.0"),
+    (2_000_000, "2.0"),
+    (3_000_000, "3.0"),
+    (5_000_000, "5.0"),
+    (10_000_000, "10.0"),
+    (30_000_000, "30.0"),
+    (60_000_000, "60.0"),
+];
+
+/// Times, counted by bound.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Buckets {
+    /// Times up to each bound.
+    pub(super) up_to: [u64; BOUNDS.len()],
+    /// All times.
+    pub(super) count: u64,
+    /// Their sum, microseconds.
+    pub(super) sum_us: f64,
+}
+
+impl Buckets {
+    /// Adds a time.
+    pub(super) fn record(&mut self, us: u64) {
+        for ((bound, _), count) in BOUNDS.iter().zip(&mut self.up_to) {
+            *count = count.saturating_add(u64::from(us <= *bound));
+        }
+        self.count = self.count.saturating_add(1);
+        self.sum_us += us as f64;
+    }
+
+    /// Adds all times of a distribution of microseconds.
+    pub(super) fn add(&mut self, times: &Distribution) {
+        let Some(mean_us) = times.mean() else { return };
+        for ((bound, _), count) in BOUNDS.iter().zip(&mut self.up_to) {
+            *count = count.saturating_add(times.count_up_to(*bound));
+        }
+        self.count = self.count.saturating_add(times.count());
+        self.sum_us += mean_us * times.count() as f64;
+    }
+}

@@ -1,0 +1,189 @@
+//! The figures of a run in progress, and of watched hosts, as Prometheus reads them: OpenMetrics
+//! 1.0, or the text format 0.0.4 before it.
+//!
+//! ```text
+//! rows, judged objectives, progress of a search -> Metrics -> Exposition -> text
+//! ```
+//! Names, units and meanings of sums, of objectives and of hosts come from their catalogues, so
+//! that a new one is exposed without a line here; the others are in [`declared`]. Labels are
+//! bounded: a larger crowd or server has no more series.
+
+mod bounded;
+mod declared;
+mod exposition;
+mod family;
+mod format;
+mod histogram;
+mod hosts;
+mod page;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub use exposition::{Exposition, SERIES_MAX};
+pub use format::TextFormat;
+pub use page::markdown;
+
+use throng_analysis::search::Progress;
+use throng_observation::host::HostRow;
+use throng_observation::run::{Row, RunInfo};
+use throng_observation::{Purpose, untrusted};
+use throng_scenario::{Objective, Threshold};
+
+use crate::ObjectiveResult;
+use exposition::{Labels, Value};
+use family::Family;
+use hosts::HostFigures;
+use run::RunFigures;
+
+/// All that is exposed of a command in progress.
+#[derive(Debug)]
+pub struct Metrics {
+    version: String,
+    /// The scenario and the run, once both are known.
+    subject: Option<(String, String)>,
+    run: Option<RunFigures>,
+    hosts: HostFigures,
+    objectives: Vec<ObjectiveResult>,
+    search: Option<(Progress, bool)>,
+}
+
+impl Metrics {
+    /// Of a run that is about to begin.
+    #[must_use]
+    pub fn of_run(info: &RunInfo) -> Self {
+        let run = Some(RunFigures::new(info));
+        Self { run, ..Self::of_watch(&info.throng_version) }
+    }
+
+    /// Of watched hosts alone, by this version of throng.
+    #[must_use]
+    pub fn of_watch(version: &str) -> Self {
+        Self {
+            version: version.to_owned(),
+            subject: None,
+            run: None,
+            hosts: HostFigures::default(),
+            objectives: Vec::new(),
+            search: None,
+        }
+    }
+
+    /// The name of the scenario, and of the run's folder.
+    pub fn set_subject(&mut self, scenario: &str, run: &str) {
+        self.subject = Some((shown(scenario), shown(run)));
+    }
+
+    /// Takes a row on its way to the store.
+    pub fn take(&mut self, row: &Row) {
+        if let Row::Host(row) = row {
+            self.hosts.take(row);
+        } else if let Some(run) = &mut self.run {
+            run.take(row);
+        }
+    }
+
+    /// Takes a row of a watched host.
+    pub fn take_host(&mut self, row: &HostRow) {
+        self.hosts.take(row);
+    }
+
+    /// The objectives as they are judged now.
+    pub fn set_objectives(&mut self, objectives: &[ObjectiveResult]) {
+        self.objectives = objectives.to_vec();
+    }
+
+    /// How far a search has come; `is_over`: it has ended.
+    pub fn set_search(&mut self, progress: Progress, is_over: bool) {
+        self.search = Some((progress, is_over));
+    }
+
+    /// What is known now.
+    #[must_use]
+    pub fn exposition(&self) -> Exposition {
+        let mut out = Exposition::default();
+        let mut info = vec![("version", self.version.clone())];
+        if let Some((scenario, run)) = &self.subject {
+            info.extend([("scenario", scenario.clone()), ("run", run.clone())]);
+        }
+        out.add(Family::of(&declared::INFO), [(info, Value::Number(1.0))]);
+        self.add_objectives(&mut out);
+        if let Some((progress, is_over)) = &self.search {
+            add_search(&mut out, progress, *is_over);
+        }
+        self.run.iter().for_each(|run| run.add_to(&mut out));
+        self.hosts.add_to(&mut out);
+        out.finish()
+    }
+
+    fn add_objectives(&self, out: &mut Exposition) {
+        let label = |of: &ObjectiveResult| vec![("objective", shown(&of.text))];
+        for result in &self.objectives {
+            let Ok(objective) = result.text.parse::<Objective>() else { continue };
+            let is_of_source = matches!(objective.threshold, Threshold::OfSource(_));
+            let (family, scale) = Family::of_objective(objective.metric.entry(), is_of_source);
+            let value = result.measured.map(|measured| Value::Number(measured * scale));
+            out.add(family, value.map(|value| (label(result), value)));
+        }
+        let judged = self.objectives.iter().filter(|of| of.met || of.is_missed());
+        let met = judged.map(|of| (label(of), Value::Number(f64::from(u8::from(of.met)))));
+        out.add(Family::of(&declared::OBJECTIVE_MET), met);
+        if !self.objectives.is_empty() {
+            let verdicts = one_of("verdict", VERDICTS, verdict(&self.objectives));
+            out.add(Family::of(&declared::VERDICT), verdicts);
+        }
+    }
+}
+
+const VERDICTS: [&str; 3] = ["met", "missed", "not_measured"];
+
+/// What the objectives come to at present.
+fn verdict(objectives: &[ObjectiveResult]) -> &'static str {
+    let [met, missed, not_measured] = VERDICTS;
+    if objectives.iter().any(ObjectiveResult::is_missed) {
+        missed
+    } else if objectives.iter().all(|of| of.met) {
+        met
+    } else {
+        not_measured
+    }
+}
+
+/// The phase of a search in which nothing is held.
+const PAUSE: &str = "pause";
+
+fn add_search(out: &mut Exposition, search: &Progress, is_over: bool) {
+    let phases = Purpose::ALL.into_iter().map(Purpose::key).chain([PAUSE]);
+    let phase = search.purpose.map_or(PAUSE, Purpose::key);
+    out.add(Family::of(&declared::SEARCH_PHASE), one_of("phase", phases, phase));
+    let found = search.found.last().map(|(passing, _)| *passing);
+    let capacity = if is_over { search.passing } else { found };
+    for (declared, figure) in [
+        (&declared::SEARCH_LOAD, Some(search.users)),
+        (&declared::SEARCH_JUDGED, Some(search.judged_s.0)),
+        (&declared::SEARCH_REPEAT, Some(search.repeat.0)),
+        (&declared::SEARCH_PASSING, search.passing),
+        (&declared::SEARCH_FAILING, search.failing),
+        (&declared::CAPACITY, capacity),
+    ] {
+        let value = figure.map(|figure| (Labels::new(), Value::Number(f64::from(figure))));
+        out.add(Family::of(declared), value);
+    }
+}
+
+/// A series for each state, of which the present one is 1.
+fn one_of(
+    label: &'static str,
+    states: impl IntoIterator<Item = &'static str>,
+    present: &str,
+) -> impl Iterator<Item = (Labels, Value)> {
+    states.into_iter().map(move |state| {
+        let is_present = f64::from(u8::from(state == present));
+        (vec![(label, state.to_owned())], Value::Number(is_present))
+    })
+}
+
+/// Text that others wrote, as the value of a label.
+fn shown(text: &str) -> String {
+    untrusted::name(text).into_owned()
+}

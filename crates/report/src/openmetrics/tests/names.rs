@@ -1,0 +1,135 @@
+//! Names: those of the catalogues are valid and one each, the documentation has them all, and
+//! dashboards and rules ask for no other.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use throng_observation::host::catalogue;
+
+use crate::openmetrics::declared;
+use crate::openmetrics::family::{Family, Kind};
+use crate::openmetrics::markdown;
+use crate::openmetrics::page::sections;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn all() -> Vec<Family> {
+    let declared = declared::ALL.iter().map(Family::of);
+    declared.chain(sections().into_iter().flat_map(|section| section.families)).collect()
+}
+
+/// The names of all series.
+fn series() -> BTreeSet<String> {
+    let names = all().into_iter().flat_map(|Family { name, kind, .. }| {
+        kind.endings().iter().map(move |ending| format!("{name}{ending}"))
+    });
+    names.collect()
+}
+
+#[test]
+fn every_family_has_a_name_of_its_own_its_unit_and_a_meaning() {
+    const RESERVED: [&str; 6] = ["_total", "_bucket", "_count", "_sum", "_created", "_info"];
+    let mut names = BTreeSet::new();
+    for Family { name, kind, unit, help } in all() {
+        assert!(names.insert(name.clone()), "twice: {name}");
+        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        assert!(name.starts_with("throng") && name.chars().all(is_plain), "{name}");
+        assert!(!RESERVED.iter().any(|ending| name.ends_with(ending)), "{name}");
+        assert!(unit.is_empty() || name.ends_with(&format!("_{unit}")), "{name}: {unit}");
+        assert!(["", "seconds", "bytes", "ratio"].contains(&unit), "{name}: {unit}");
+        assert!(!help.is_empty() && !help.contains('\n'), "{name}: {help}");
+        assert!(unit != "ratio" || kind == Kind::Gauge, "{name}");
+        assert!(!name.contains("_us") || name.contains("_use"), "{name} is in microseconds");
+    }
+    let count: usize = all().iter().map(|family| family.kind.endings().len()).sum();
+    assert_eq!(series().len(), count, "two families have a series of the same name");
+    for name in [
+        "throng_track_freezes_total",
+        "throng_track_freeze_seconds_total",
+        "throng_track_packets_lost",
+        "throng_chat_received_bytes_total",
+        "throng_player_stalls_total",
+        "throng_host_cpu_busy_ratio",
+        "throng_host_disk_read_await_seconds",
+        "throng_host_nic_tx_bytes_per_second",
+        "throng_objective_stall_ratio",
+    ] {
+        assert!(series().contains(name), "{name}");
+    }
+}
+
+#[test]
+fn the_tables_of_the_docs_equal_the_catalogues() {
+    const HEADING: &str = "\n## All metrics\n";
+    let file = root().join("docs/metrics.md");
+    let page = std::fs::read_to_string(&file).unwrap();
+    let (prose, _) = page.split_once(HEADING).expect("the heading of the tables");
+    let expected = format!("{prose}{HEADING}{}", markdown());
+    if std::env::var_os("THRONG_WRITE_DOCS").is_some() {
+        std::fs::write(&file, &expected).unwrap();
+    }
+    assert!(
+        std::fs::read_to_string(&file).unwrap() == expected,
+        "write it anew: THRONG_WRITE_DOCS=1 cargo test -p throng-report openmetrics"
+    );
+}
+
+/// The files that ask for metrics.
+fn files() -> Vec<PathBuf> {
+    let mut files = vec![root().join("docs/metrics.md")];
+    for folder in ["prometheus", "grafana/dashboards"] {
+        let entries = std::fs::read_dir(root().join("deploy").join(folder)).unwrap();
+        files.extend(entries.map(|entry| entry.unwrap().path()));
+    }
+    files
+}
+
+#[test]
+fn dashboards_rules_and_docs_ask_for_metrics_that_there_are() {
+    let (known, mut asked) = (series(), BTreeSet::new());
+    for file in files() {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        for word in words.filter(|word| word.starts_with("throng_")) {
+            // The tables name a histogram as a whole.
+            let is_known = known.contains(word) || known.contains(&format!("{word}_bucket"));
+            assert!(is_known, "{}: {word}", file.display());
+            asked.insert(word.to_owned());
+        }
+    }
+    assert!(asked.len() > 100, "{asked:?}");
+}
+
+#[test]
+fn rules_ask_for_the_limits_of_metrics_that_there_are() {
+    let mut count = 0;
+    for file in files() {
+        let text = std::fs::read_to_string(&file).unwrap().replace("\\\"", "\"");
+        for values in text.split("metric=~\"").skip(1).filter_map(|rest| rest.split('"').next()) {
+            for metric in values.split('|') {
+                let name = metric.replace('\\', "");
+                assert!(catalogue::find(&name).is_some(), "{}: {name}", file.display());
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 5, "{count}");
+}
+
+#[test]
+fn dashboards_are_json_with_a_title_and_queries() {
+    for name in ["run", "server"] {
+        let file = root().join(format!("deploy/grafana/dashboards/{name}.json"));
+        let text = std::fs::read_to_string(&file).unwrap();
+        let board: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert!(board["uid"].is_string() && board["title"].is_string(), "{name}");
+        let panels = board["panels"].as_array().unwrap();
+        assert!(panels.len() > 5, "{name}");
+        for panel in panels.iter().filter(|panel| panel["type"] != "row") {
+            let targets = panel["targets"].as_array().unwrap();
+            assert!(targets.iter().all(|target| target["expr"].is_string()), "{}", panel["title"]);
+        }
+    }
+}

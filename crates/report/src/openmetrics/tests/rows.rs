@@ -1,0 +1,138 @@
+//! Rows of runs and hosts.
+
+use std::collections::BTreeMap;
+
+use throng_observation::host::{HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId};
+use throng_observation::run::{CohortId, ParticipantId, ParticipantRow, Row, SeriesRow};
+use throng_observation::{
+    Failure, FailureReason, HoldOutcome, HoldRow, HttpRequestCounters, HttpRequestKey,
+    HttpRequestRow, MediaKind, Outcome, Phase, PlaybackRow, RequestOutcome, RunTime, SecondClosed,
+    TrackCounters,
+};
+
+use crate::ObjectiveResult;
+
+pub(super) fn series(second: i64, cohort: u16, packets_original: u64) -> Row {
+    let counters = TrackCounters { packets_original, ..TrackCounters::default() };
+    let mut row = SeriesRow {
+        second,
+        cohort: CohortId(cohort),
+        kind: Some(MediaKind::Video),
+        tracks: 1,
+        counters,
+        ..SeriesRow::default()
+    };
+    row.relative_delay_us.record(3_000);
+    Row::Series(Box::new(row))
+}
+
+pub(super) fn playback(second: i64, cohort: u16) -> Row {
+    let mut row =
+        PlaybackRow { second, cohort: CohortId(cohort), players: 1, ..PlaybackRow::default() };
+    row.buffer_us.record(9_000_000);
+    row.latency_us.record(12_000_000);
+    Row::Playback(Box::new(row))
+}
+
+pub(super) fn closed(second: i64) -> Row {
+    Row::SecondClosed(SecondClosed { second, ..SecondClosed::default() })
+}
+
+fn participant(id: u32, cohort: u16) -> ParticipantRow {
+    ParticipantRow {
+        participant: ParticipantId(id),
+        cohort: CohortId(cohort),
+        intended_at: RunTime(1_000_000),
+        reached: BTreeMap::new(),
+        ended_at: None,
+        outcome: None,
+        local_address: None,
+    }
+}
+
+pub(super) fn joined(id: u32, us: i64) -> Row {
+    let reached = BTreeMap::from([(Phase::FirstFrame, RunTime(1_000_000 + us))]);
+    Row::Participant(Box::new(ParticipantRow { reached, ..participant(id, 0) }))
+}
+
+pub(super) fn failed(id: u32, cohort: u16, status: u16) -> Row {
+    let failure = Failure::new(FailureReason::HttpStatus(status), "refused");
+    let outcome = Some(Outcome::Failed(failure));
+    Row::Participant(Box::new(ParticipantRow { outcome, ..participant(id, cohort) }))
+}
+
+pub(super) fn requests(path: &str, requests: u64) -> Row {
+    let key = HttpRequestKey {
+        host: "127.0.0.1".into(),
+        path: path.into(),
+        method: "GET".into(),
+        outcome: RequestOutcome::Status(404),
+        version: 1,
+    };
+    let counters = HttpRequestCounters { requests, ..HttpRequestCounters::default() };
+    let (first_at, last_at) = (RunTime(0), RunTime(1));
+    Row::HttpRequests(Box::new(HttpRequestRow { key, counters, first_at, last_at }))
+}
+
+pub(super) fn ended_hold(number: u32) -> Row {
+    let until = Some(RunTime(1_000_000));
+    let passed = [HoldOutcome::Yes; 3];
+    Row::Hold(Box::new(HoldRow { number, until, passed, ..HoldRow::default() }))
+}
+
+pub(super) fn objective(text: &str) -> ObjectiveResult {
+    ObjectiveResult {
+        text: text.into(),
+        measured: None,
+        measured_text: String::new(),
+        result: "not_measured".into(),
+        met: false,
+    }
+}
+
+pub(super) fn sample(id: u32, value: f64) -> HostRow {
+    HostRow::Sample(HostSample { series: SeriesId(id), at: RunTime(0), value })
+}
+
+fn begun(id: u32, host: u8, metric: &str, labels: &[(&str, &str)]) -> HostRow {
+    let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    HostRow::Series(HostSeries {
+        id: SeriesId(id),
+        host: HostId(host),
+        metric: metric.into(),
+        labels: labels.collect(),
+        limit: Some(2.0),
+        ..HostSeries::default()
+    })
+}
+
+/// A machine of this name: its cores are busy, and it has a hundred of everything.
+pub(super) fn host(host: u8, name: &str) -> Vec<HostRow> {
+    let info = HostInfo { host: HostId(host), name: name.into(), ..HostInfo::default() };
+    let id = 10_000 * (u32::from(host) + 1);
+    let mut rows = vec![
+        HostRow::Info(info),
+        begun(id, host, "host.cpu.busy", &[]),
+        sample(id, 1.5),
+        begun(id + 1, host, "endpoint.of_others", &[("a b", "c")]),
+        sample(id + 1, 1.0),
+    ];
+    for (id, part) in (id + 2..).zip(0..100) {
+        let (metric, label) = [("core.busy", "cpu"), ("nic.rx_bytes", "interface")][part % 2];
+        let value = format!("{name} {part}");
+        rows.push(begun(id, host, metric, &[(label, value.as_str())]));
+        rows.push(sample(id, 1.0));
+    }
+    rows
+}
+
+/// So many threads of a process of host 0, numbered from 1,000.
+pub(super) fn threads(process: &str, count: u32) -> Vec<HostRow> {
+    let thread = |n: u32| {
+        let (id, thread) = (n.to_string(), format!("worker {n}"));
+        let (id, thread) = (id.as_str(), thread.as_str());
+        let labels = [("process", process), ("pid", id), ("tid", id), ("thread", thread)];
+        [begun(1_000 + n, 0, "thread.cpu", &labels), sample(1_000 + n, 0.25)]
+    };
+    (0..count).flat_map(thread).collect()
+}
