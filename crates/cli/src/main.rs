@@ -7,6 +7,7 @@ mod console;
 #[cfg(test)]
 mod docs_tests;
 mod doctor;
+mod exporter;
 mod find;
 mod fleet;
 mod generator;

@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use throng_observation::run::{Ending, Row};
 use throng_report::ObjectiveResult;
+use throng_report::openmetrics::Metrics;
 use throng_scenario::Scenario;
 
 use crate::args::Common;
 use crate::console::{CliError, Exit, Interrupt, say};
+use crate::exporter::{Exporter, Listener, LiveMetrics};
 use crate::kept::KeptCommand;
 use crate::live::{self, Display, State};
 use crate::rolling_objectives::RollingObjectives;
@@ -36,26 +38,53 @@ pub(crate) fn run(
     if let Some(problem) = session::foreign_source(&plan) {
         return Err(CliError::usage(problem));
     }
+    let listener = common.prometheus.as_ref().map(Listener::bind).transpose()?;
     let prepared = Prepared::new(scenario, &plan, common)?.with_fleet(false, &interrupt)?;
     let warnings = prepared.with_left_out(session::warnings(&plan, &prepared.pages));
     session::print_warnings(&warnings);
     let info = prepared.info(warnings);
     watchers::announce_baseline(&plan);
+    let exporter = listener.map(|port| port.serve(Metrics::of_run(&info))).transpose()?;
+    let metrics = exporter.as_ref().map(Exporter::metrics);
     let display = live::open(&plan, common);
     let shows_objectives = display.shows_objectives();
     let is_judged = !plan.objectives.is_empty()
-        && (common.until_missed || shows_objectives || watchers::wait_for_failure(&plan));
+        && (common.until_missed
+            || shows_objectives
+            || metrics.is_some()
+            || watchers::wait_for_failure(&plan));
     let rolling = is_judged.then(|| RollingObjectives::new(info.clone()));
     let on_row = {
-        let rolling = rolling.clone();
-        move |row: &Row| rolling.iter().for_each(|rolling| rolling.take(row))
+        let (rolling, metrics) = (rolling.clone(), metrics.clone());
+        move |row: &Row| {
+            rolling.iter().for_each(|rolling| rolling.take(row));
+            metrics.iter().for_each(|metrics| metrics.take(row));
+        }
     };
     let asked = asked.of(scenario, &plan);
     let mut session = Session::start(prepared, &info, Joins::Planned, !shows_objectives, on_row)?;
     asked.keep(&session.folder);
-    let ending =
-        supervise(&mut session, &interrupt, display, rolling.as_ref(), common.until_missed);
+    metrics.iter().for_each(|metrics| metrics.set_subject(&asked.name(), &session.folder));
+    let judged = Judged { rolling, metrics, until_missed: common.until_missed };
+    let ending = supervise(&mut session, &interrupt, display, &judged);
     session.finish(ending)
+}
+
+/// How a run is judged while it goes on.
+struct Judged {
+    rolling: Option<RollingObjectives>,
+    /// Who else wants to know.
+    metrics: Option<LiveMetrics>,
+    /// Whether a missed objective ends it.
+    until_missed: bool,
+}
+
+impl Judged {
+    fn objectives(&self) -> Vec<ObjectiveResult> {
+        let objectives = self.rolling.as_ref().map(RollingObjectives::judge).unwrap_or_default();
+        self.metrics.iter().for_each(|metrics| metrics.set_objectives(&objectives));
+        objectives
+    }
 }
 
 /// Shows the run until its end; the user, a signal or, with `until_missed`, a missed objective ends
@@ -65,13 +94,12 @@ fn supervise(
     session: &mut Session,
     interrupt: &Interrupt,
     mut display: Box<dyn Display>,
-    rolling: Option<&RollingObjectives>,
-    until_missed: bool,
+    judged: &Judged,
 ) -> Option<Ending> {
     let Session { handle, watchers, .. } = session;
     let (mut ending, mut is_stopping, mut has_missed) = (None, false, false);
     let mut judge_at = Instant::now() + JUDGE_EVERY;
-    let mut objectives = rolling.map(RollingObjectives::judge).unwrap_or_default();
+    let mut objectives = judged.objectives();
     let mut show = |objectives: &[ObjectiveResult], watchers: &Watchers| {
         let (live, servers) = (handle.live(), watchers.figures());
         display.show(&State { live: &live, objectives, servers: &servers, search: None })
@@ -82,11 +110,11 @@ fn supervise(
             handle.stop();
             is_stopping = true;
         }
-        if let Some(rolling) = rolling.filter(|_| !is_stopping && Instant::now() >= judge_at) {
+        if judged.rolling.is_some() && !is_stopping && Instant::now() >= judge_at {
             judge_at = Instant::now() + JUDGE_EVERY;
-            objectives = rolling.judge();
+            objectives = judged.objectives();
             has_missed |= objectives.iter().any(ObjectiveResult::is_missed);
-            if until_missed && has_missed {
+            if judged.until_missed && has_missed {
                 handle.stop();
                 (ending, is_stopping) = (Some(Ending::Complete), true);
             }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::listen::ListenAddress;
 use super::parsers::{count_from_one, viewers};
 
 /// What `run` and `view` have in common.
@@ -72,6 +73,10 @@ pub(crate) struct Common {
     /// Also add the answer as Markdown to the end of this file, such as $GITHUB_STEP_SUMMARY
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) markdown: Option<PathBuf>,
+    /// Serve the live figures to Prometheus while it runs, at http://ADDRESS/metrics: 9464 (of
+    /// this machine alone), 127.0.0.1:0 (any free port), loadgen.lan:9464; docs/metrics.md
+    #[arg(long, value_name = "ADDRESS", help_heading = "Output")]
+    pub(crate) prometheus: Option<ListenAddress>,
     /// Threads that drive participants [default: by the crowd and the cores]
     #[arg(long, value_name = "N", value_parser = count_from_one, help_heading = "Crowd")]
     pub(crate) threads: Option<usize>,
@@ -153,7 +158,7 @@ pub(crate) struct Run {
         long,
         value_name = "RUN",
         requires = "fleet",
-        conflicts_with_all = ["file", "output", "workers"]
+        conflicts_with_all = ["file", "output", "workers", "prometheus"]
     )]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]

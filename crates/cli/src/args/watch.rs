@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use throng_scenario::PortRange;
 
+use super::listen::ListenAddress;
+
 #[derive(Debug, Args)]
 pub(crate) struct Watch {
     /// Processes of this name, with their descendants; repeatable. Without any target only the
@@ -58,6 +60,10 @@ pub(crate) struct Watch {
     /// Print nothing before the end
     #[arg(short, long, conflicts_with = "plain")]
     pub(crate) quiet: bool,
+    /// Serve the live figures to Prometheus, at http://ADDRESS/metrics: 9464 (of this machine
+    /// alone), 127.0.0.1:0 (any free port), media1.lan:9464; docs/metrics.md
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "listen")]
+    pub(crate) prometheus: Option<ListenAddress>,
     /// Be the agent of runs on other machines: listen here
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,

@@ -19,9 +19,11 @@ use throng_analysis::search::{End, Search, Second};
 use throng_engine::NewParticipant;
 use throng_observation::run::{Ending, Row};
 use throng_observation::{Failure, Goal, RunTime, Unloaded, shell};
+use throng_report::openmetrics::Metrics;
 
 use crate::args::Find;
 use crate::console::{CliError, Exit, Interrupt, say};
+use crate::exporter::{Exporter, Listener, LiveMetrics};
 use crate::generator::Generator;
 use crate::kept::KeptCommand;
 use crate::live::{self, Display, State};
@@ -53,6 +55,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
             "--vary of a value is searched by one machine: leave --fleet and --on away",
         ));
     }
+    let listener = common.prometheus.as_ref().map(Listener::bind).transpose()?;
     let prepared =
         Prepared::new(&search_plan.scenario, plan, common)?.with_fleet(true, &interrupt)?;
     let warnings = prepared.with_left_out(search_plan.warnings(&prepared.pages));
@@ -60,15 +63,23 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     search_plan.introduce();
     let info = prepared.info(warnings);
     watchers::announce_baseline(plan);
+    let exporter = listener.map(|port| port.serve(Metrics::of_run(&info))).transpose()?;
+    let metrics = exporter.as_ref().map(Exporter::metrics);
     let seconds = Seconds::default();
-    let observer = seconds.clone();
-    let on_row = move |row: &Row| observer.observe(row);
+    let on_row = {
+        let (observer, metrics) = (seconds.clone(), metrics.clone());
+        move |row: &Row| {
+            observer.observe(row);
+            metrics.iter().for_each(|metrics| metrics.take(row));
+        }
+    };
     // The scenario as it was asked: that of the plan has its crowd at its largest.
     let asked = scenario::of_find(command, &[]).unwrap_or_else(|_| search_plan.scenario.clone());
     let asked = KeptCommand::find(command).of(&asked, plan);
     let mut session =
         Session::start(prepared, &info, Joins::BySearch(&earlier), !common.plain, on_row)?;
     asked.keep(&session.folder);
+    metrics.iter().for_each(|metrics| metrics.set_subject(&asked.name(), &session.folder));
     let ending = SearchLoop {
         search: Search::resume(search_plan.settings, &earlier).named(search_plan.values.clone()),
         crowd: Crowd::new(search_plan.crowd.clone()),
@@ -81,6 +92,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
         printer: HoldPrinter::new(common.quiet || common.json),
         triggers: ProfileTriggers::new(&search_plan.settings.schedule),
         judged_beyond: None,
+        metrics,
     }
     .run(&interrupt, &mut session.watchers, live::open(plan, common));
     let folder = session.folder.clone();
@@ -108,12 +120,25 @@ struct SearchLoop<'a> {
     triggers: ProfileTriggers,
     /// What users see without load, beyond which those who play the crowd judge them.
     judged_beyond: Option<Unloaded>,
+    /// Who else wants to know how far it has come.
+    metrics: Option<LiveMetrics>,
 }
 
 impl SearchLoop<'_> {
     /// Runs until the search, the user, a signal or the time budget ends it; `None` if a guard of
     /// the engine does.
     fn run(
+        &mut self,
+        interrupt: &Interrupt,
+        watchers: &mut Watchers,
+        display: Box<dyn Display>,
+    ) -> Option<Ending> {
+        let ending = self.until_end(interrupt, watchers, display);
+        self.publish();
+        ending
+    }
+
+    fn until_end(
         &mut self,
         interrupt: &Interrupt,
         watchers: &mut Watchers,
@@ -149,6 +174,7 @@ impl SearchLoop<'_> {
             self.adjust();
             if Instant::now() >= show_at {
                 show_at += SHOW_EVERY;
+                self.publish();
                 watchers.is_full(self.triggers.is_near_limit);
                 watchers.look(self.triggers.has_failed);
                 let (live, servers, progress) =
@@ -164,6 +190,13 @@ impl SearchLoop<'_> {
                 }
             }
             std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    fn publish(&self) {
+        let is_over = self.search.end().is_some();
+        for metrics in &self.metrics {
+            metrics.set_search(self.search.progress(), is_over);
         }
     }
 

@@ -17,6 +17,7 @@ use throng_observation::RunTime;
 use throng_observation::host::{HostId, HostRow};
 use throng_observation::pack::PACKS_FACT;
 use throng_observation::run::{Ending, Row};
+use throng_report::openmetrics::Metrics;
 use throng_store::{HostFile, RunWriter};
 use throng_watch::{LocalHost, RowReceiver, RowSender};
 
@@ -24,6 +25,7 @@ use self::figures::Figures;
 use self::view::View;
 use crate::args::Watch;
 use crate::console::{CliError, Exit, Interrupt, print, say};
+use crate::exporter::{Exporter, Listener, LiveMetrics};
 
 /// Rows that may wait for the file and the view.
 const ROWS_WAITING_MAX: usize = 65_536;
@@ -42,6 +44,10 @@ pub(crate) fn watch(command: &Watch) -> Result<Exit, CliError> {
 /// On the terminal, and into a file if one is named.
 fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let lasts = command.duration()?;
+    let exporter = command.prometheus.as_ref().map(Listener::bind).transpose()?;
+    let of_watch = |port: Listener| port.serve(Metrics::of_watch(env!("CARGO_PKG_VERSION")));
+    let exporter = exporter.map(of_watch).transpose()?;
+    let metrics = exporter.as_ref().map(Exporter::metrics);
     let local =
         LocalHost::open(command.config()?).map_err(|error| CliError::new(Exit::Target, error))?;
     let (rows, received) = throng_watch::rows(ROWS_WAITING_MAX);
@@ -63,12 +69,12 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
             packs = serde_json::to_string(&more).unwrap_or_default();
         }
         is_over = interrupt.is_set() || lasts.is_some_and(|lasts| zero.elapsed() >= lasts);
-        take(&received, &packs, &mut figures, file.as_mut());
+        take(&received, &packs, (&mut figures, metrics.as_ref()), file.as_mut());
         is_over |= view.show(&figures, zero.elapsed());
     }
     source_watch.stop();
     watching.stop();
-    take(&received, &packs, &mut figures, file.as_mut());
+    take(&received, &packs, (&mut figures, metrics.as_ref()), file.as_mut());
     drop(view);
     print(&figures.table(zero.elapsed(), rows.dropped()));
     let Some(file) = file else { return Ok(Exit::Met) };
@@ -79,7 +85,7 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
 fn take(
     received: &RowReceiver,
     packs: &str,
-    figures: &mut Figures,
+    (figures, metrics): (&mut Figures, Option<&LiveMetrics>),
     mut file: Option<&mut File<'_>>,
 ) {
     for mut row in received.try_iter() {
@@ -87,6 +93,7 @@ fn take(
             info.facts.insert(PACKS_FACT.into(), packs.to_owned());
         }
         figures.take(&row);
+        metrics.iter().for_each(|metrics| metrics.take_host(&row));
         if let Some(file) = &mut file {
             file.writer.write(Row::Host(row));
         }
