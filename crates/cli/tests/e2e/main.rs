@@ -36,6 +36,7 @@ mod matrix;
 mod media;
 mod media_address;
 mod memory_limit;
+mod metrics;
 mod missing;
 mod oven_media_engine;
 mod page;

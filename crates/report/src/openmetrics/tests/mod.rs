@@ -24,7 +24,7 @@ fn read(text: &str) -> BTreeMap<String, f64> {
     let mut all = BTreeMap::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (series, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("{line}"));
-        let value = value.replace("Inf", "inf").parse().unwrap_or_else(|e| panic!("{line}: {e}"));
+        let value = value.parse::<f64>().unwrap_or_else(|e| panic!("{line}: {e}"));
         is_a_series(series).unwrap_or_else(|| panic!("{line}"));
         assert!(all.insert(series.to_owned(), value).is_none(), "twice: {series}");
     }
