@@ -17,7 +17,10 @@ pub(super) struct Declared {
 
 /// Declares families: each a constant, all of them in [`ALL`].
 macro_rules! families {
-    ($($constant:ident = $kind:ident $name:literal $unit:literal [$labels:literal] $help:literal;)+) => {
+    ($(
+        $constant:ident = $kind:ident $name:literal $unit:literal [$labels:literal]
+            $help:literal;
+    )+) => {
         $(
             #[doc = $help]
             pub(super) const $constant: Declared = Declared {

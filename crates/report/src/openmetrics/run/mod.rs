@@ -1,12 +1,13 @@
 //! The figures of a run, from its rows.
 
+mod kept;
+
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 
 use throng_observation::run::{
-    CohortId, CrowdRow, GeneratorRow, ParticipantId, ParticipantRow, Row, RunInfo, SentRow,
-    SeriesRow,
+    CohortId, CrowdRow, GeneratorRow, ParticipantRow, Row, RunInfo, SentRow, SeriesRow,
 };
 use throng_observation::{
     ChatCounters, ChatRow, Clause, Counters, ExperienceRow, Goal, HoldOutcome, HoldRow,
@@ -19,6 +20,7 @@ use super::declared::{self, Declared};
 use super::exposition::{Exposition, Labels, Value};
 use super::family::{CHAT, Family, PLAYERS, REQUESTS, SENT, TRACKS};
 use super::histogram::Buckets;
+use kept::{ByFamily, Seen, Sums, add_sums};
 
 /// Cohorts with series of their own; of further ones there is the sum.
 const COHORTS_MAX: usize = 6;
@@ -57,43 +59,6 @@ pub(super) struct RunFigures {
     reached: BTreeMap<Phase, Seen>,
     failed: Seen,
     ended_holds: BTreeSet<u32>,
-}
-
-/// Sums by labels.
-type Sums<C> = BTreeMap<Labels, C>;
-
-/// Values of declared families.
-#[derive(Debug)]
-struct ByFamily<V>(BTreeMap<&'static str, BTreeMap<Labels, V>>);
-
-impl<V> Default for ByFamily<V> {
-    fn default() -> Self {
-        Self(BTreeMap::new())
-    }
-}
-
-impl<V: Default> ByFamily<V> {
-    fn of(&mut self, family: &Declared, labels: Labels) -> &mut V {
-        self.0.entry(family.name).or_default().entry(labels).or_default()
-    }
-
-    fn get(&self, family: &Declared) -> impl Iterator<Item = (&Labels, &V)> {
-        self.0.get(family.name).into_iter().flatten()
-    }
-}
-
-/// Participants, a bit each: their rows come again and again.
-#[derive(Debug, Default)]
-struct Seen(HashMap<u32, u64>);
-
-impl Seen {
-    fn is_new(&mut self, participant: ParticipantId) -> bool {
-        let bits = self.0.entry(participant.0 / u64::BITS).or_default();
-        let bit = 1_u64 << (participant.0 % u64::BITS);
-        let is_new = *bits & bit == 0;
-        *bits |= bit;
-        is_new
-    }
 }
 
 impl RunFigures {
@@ -312,16 +277,5 @@ impl RunFigures {
         add_sums(out, PLAYERS, &self.players);
         add_sums(out, CHAT, &self.chat);
         add_sums(out, REQUESTS, &self.requests);
-    }
-}
-
-fn add_sums<C: Counters>(out: &mut Exposition, prefix: &str, sums: &Sums<C>) {
-    for (index, counter) in C::COUNTERS.iter().enumerate() {
-        let (family, scale) = Family::of_sum(prefix, counter);
-        let series = sums.iter().filter_map(|(labels, sums)| {
-            let (_, sum) = sums.sums().nth(index)?;
-            Some((labels.clone(), Value::Number(sum as f64 * scale)))
-        });
-        out.add(family, series);
     }
 }
