@@ -9,6 +9,7 @@ pub mod composite;
 pub mod ingest;
 pub mod peertube;
 pub mod player;
+pub mod recognition;
 pub mod rtsp;
 pub mod signalling;
 pub mod webrtc;

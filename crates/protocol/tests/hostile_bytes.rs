@@ -279,6 +279,14 @@ fn content_encodings_hold_their_laws_for_any_bytes() {
 }
 
 #[test]
+fn recognition_holds_its_laws_for_any_bytes() {
+    let words: [&[u8]; 6] =
+        [b"\0", b"#EXTM3U\n", b"\"data\":{\"id\":1}", b"<MPD", b"\"list\":[", b"RTSP/1.0 200 OK"];
+    let words = [hunt::TEXT, &words].concat();
+    hunt::hunt(laws::recognition, &hunt::seeds_in("fuzz/seeds/recognition"), &words, ROUNDS / 4);
+}
+
+#[test]
 fn cookies_hold_their_laws_for_any_bytes() {
     let words: [&[u8]; 6] =
         [b"; Domain=", b"; Path=/", b"; Secure", b"; SameSite=None", b"; Max-Age=-1", b"__Host-"];

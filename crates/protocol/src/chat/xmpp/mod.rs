@@ -19,6 +19,7 @@ mod tests;
 pub(in crate::chat) use management::Resumption;
 pub use sasl::Credentials;
 pub(in crate::chat) use session::Stream;
+pub(crate) use stanzas::open as open_stream;
 
 /// A stream and what it is for.
 #[derive(Clone, Debug)]

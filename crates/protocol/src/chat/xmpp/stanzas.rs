@@ -20,7 +20,7 @@ const CAPS: &str = concat!(
     r#"xmlns="http://jabber.org/protocol/caps"/>"#,
 );
 
-pub(super) fn open(domain: &str) -> String {
+pub(crate) fn open(domain: &str) -> String {
     format!(
         r#"<open to="{}" version="1.0" xmlns="urn:ietf:params:xml:ns:xmpp-framing"/>"#,
         escaped(domain)

@@ -235,6 +235,12 @@ impl Protocol {
         self.facts().name
     }
 
+    /// What its URLs begin with before `://`, in lower case.
+    #[must_use]
+    pub fn schemes(self) -> &'static [&'static str] {
+        self.facts().schemes
+    }
+
     /// What participants do.
     #[must_use]
     pub fn part(self) -> Part {

@@ -1,0 +1,72 @@
+//! LiveKit: `/rtc/validate`, which its clients ask whether their token is taken. Without a token
+//! the server refuses in words of its own (`pkg/service/rtcservice.go`).
+
+use http::StatusCode;
+use throng_scenario::Protocol;
+
+use super::{Access, Answer, Ask, Found, Given, Kind, refines_nothing};
+
+pub(super) static KIND: Kind = Kind {
+    name: "LiveKit",
+    protocols: &[Protocol::LiveKit],
+    is_asked: |_| true,
+    ask: |given| Ask::get(given.at_path(&path(given))),
+    read,
+    refine: refines_nothing,
+};
+
+/// Below the signalling endpoint; a server may stand below a prefix.
+fn path(given: &Given) -> String {
+    match given.complete() {
+        Some(_) => format!("{}/validate", given.url().path()),
+        None => "/rtc/validate".to_owned(),
+    }
+}
+
+fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
+    let Answer::Http { status, body, .. } = answer else { return None };
+    let said = String::from_utf8_lossy(body);
+    let is_refusal = *status == StatusCode::UNAUTHORIZED
+        && (said.contains("permission") || said.contains("authorization token"));
+    if !is_refusal && !(status.is_success() && said.trim() == "success") {
+        return None;
+    }
+    let complete = given.complete();
+    let is_complete = complete.is_some();
+    let url = complete.map_or_else(|| given.at("livekit+ws", "/lesson"), |(_, url)| url);
+    let mut found = Found::new(Protocol::LiveKit, url);
+    found.server = Some("LiveKit".to_owned());
+    found.access = Access::ApiKey;
+    if !is_complete {
+        found.to_name = Some("the room: any name, the server makes it");
+    }
+    Some((found, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{http, read_by};
+    use super::*;
+
+    /// What LiveKit answers without a token.
+    const REFUSED: &str = "no permissions to access the room";
+
+    #[test]
+    fn its_refusal_is_told_from_those_of_others() {
+        let found = |url, status, body| read_by(&KIND, url, &http(status, body));
+        let bare = found("http://h:7880", "401", REFUSED).unwrap();
+        assert_eq!(bare.url, "livekit+ws://h:7880/lesson");
+        assert!(bare.to_name.is_some() && bare.access == Access::ApiKey);
+        let named = found("livekit+wss://h/room", "401", REFUSED).unwrap();
+        assert_eq!((named.url.as_str(), named.to_name), ("livekit+wss://h/room", None));
+        for (status, body) in [("401", "<html>Login</html>"), ("404", REFUSED), ("200", "OK")] {
+            assert!(found("http://h", status, body).is_none(), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn a_server_below_a_prefix_is_asked_there() {
+        let given = Given::parse("livekit+ws://h:1/room?path=/media").unwrap();
+        assert_eq!((KIND.ask)(&given).to_string(), "GET http://h:1/media/rtc/validate");
+    }
+}
