@@ -11,6 +11,7 @@ mod exporter;
 mod find;
 mod fleet;
 mod generator;
+mod init;
 mod kept;
 mod live;
 mod live_hosts;

@@ -4,6 +4,7 @@ mod compare;
 mod fleet;
 mod history;
 mod listen;
+mod init;
 mod matrix;
 mod measure;
 mod media;
@@ -19,6 +20,7 @@ pub(crate) use compare::{Compare, Trend};
 pub(crate) use fleet::{Bus, Fleet, FleetCommand, FleetCommands, Manifest, OnLoss, Worker};
 pub(crate) use history::{Prune, Rerun, Runs, RunsCommand};
 pub(crate) use listen::ListenAddress;
+pub(crate) use init::Init;
 pub(crate) use matrix::{Matrix, Prove};
 pub(crate) use measure::{
     Decode, Doctor, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap,
@@ -61,6 +63,8 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Look which protocol answers at a URL and what it offers, and write a scenario for it
+    Init(Init),
     /// Send the crowd that a scenario file describes
     Run(Run),
     /// Send viewers at a URL without a file; also takes OvenRtcTester's -url -n -cint -sint -life

@@ -23,11 +23,12 @@ mod tap;
 use crate::args::Command;
 use crate::console::{CliError, Exit};
 use crate::kept::KeptCommand;
-use crate::{find, fleet, matrix, media, run, scenario, watch, worker};
+use crate::{find, fleet, init, matrix, media, run, scenario, watch, worker};
 
 /// Does what the command line asks for.
 pub(crate) fn perform(command: &Command) -> Result<Exit, CliError> {
     match command {
+        Command::Init(command) => init::init(command),
         Command::Run(command) => match &command.resume {
             Some(run) => fleet::resume(run, &command.common),
             None => scenario::of_file(command)

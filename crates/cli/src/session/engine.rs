@@ -55,6 +55,18 @@ pub(crate) fn start_engine(
     Ok((handle, received, rows))
 }
 
+/// Starts the engine with participants of another kind at the joins of the plan. Its rows come from
+/// the receiver.
+pub(crate) fn start_engine_of(
+    prepared: &Prepared<'_>,
+    factory: Arc<dyn ParticipantFactory>,
+) -> Result<(RunHandle, Receiver<Row>), CliError> {
+    let (rows, received) = mpsc::sync_channel(ROWS_WAITING_MAX);
+    let config = config(prepared, &prepared.plan.joins);
+    let handle = throng_engine::run(config, factory, rows).map_err(CliError::invalid)?;
+    Ok((handle, received))
+}
+
 /// The part of a plan that this process plays for a fleet.
 pub(crate) struct EnginePart<'a> {
     /// Its joins.

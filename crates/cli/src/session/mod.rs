@@ -14,7 +14,7 @@ mod tap;
 mod finish;
 
 pub(crate) use describe::describe;
-pub(crate) use engine::{EnginePart, Joins, start_engine};
+pub(crate) use engine::{EnginePart, Joins, start_engine, start_engine_of};
 pub(crate) use participants::read_secrets;
 pub(crate) use prepare::Prepared;
 pub(crate) use start::Session;

@@ -24,6 +24,7 @@ mod fleet;
 mod history;
 mod hls;
 mod ingest;
+mod init;
 mod ipc;
 mod janus;
 mod janus_conference;

@@ -216,7 +216,7 @@ mod tests {
         let http = ["WHEP", "HTTP video", "PeerTube", "SRS", "LiveKit", "Janus", "XMPP"];
         assert_eq!(kinds("http://h"), http);
         assert_eq!(kinds("h:8080"), [&http[..], &["RTSP"]].concat());
-        assert_eq!(kinds("h:8554/cam"), [&["RTSP"], &http[..]].concat());
+        assert_eq!(kinds("h:8554/cam"), [&["RTSP"][..], &http].concat());
         assert_eq!(kinds("https://h/a/b").last(), Some(&"OvenMediaEngine"));
     }
 

@@ -1,0 +1,109 @@
+//! The file that `throng init` writes.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use throng_observation::masked::masked;
+
+use crate::args::Init;
+use crate::console::CliError;
+
+/// Whether the file can be written, before anything is sent.
+pub(super) fn check(command: &Init) -> Result<(), CliError> {
+    let file = &command.output;
+    if file.as_os_str() == "-" {
+        return Ok(());
+    }
+    if file.is_dir() {
+        return Err(CliError::usage(format!("{} is a folder: name a file", file.display())));
+    }
+    if !command.force && file.symlink_metadata().is_ok() {
+        return Err(exists(file));
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    match folder.filter(|folder| !folder.is_dir()) {
+        Some(folder) => Err(CliError::usage(format!("there is no folder {}", folder.display()))),
+        None => Ok(()),
+    }
+}
+
+fn exists(file: &Path) -> CliError {
+    let help = "name another with -o, or overwrite it with --force";
+    CliError::usage(format!("{} exists: {help}", file.display()))
+}
+
+/// Writes it; for its owner alone if the URL has a secret.
+pub(super) fn write(command: &Init, text: &str) -> Result<(), CliError> {
+    let file = &command.output;
+    let mode = if masked(&command.url) == command.url { 0o666 } else { 0o600 };
+    let mut options = OpenOptions::new();
+    options.write(true).mode(mode);
+    if command.force {
+        options.create(true).truncate(true);
+    } else {
+        options.create_new(true);
+    }
+    let written = options.open(file).and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => exists(file),
+        _ => CliError::usage(format!("cannot write {}: {error}", file.display())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(output: &Path, url: &str, force: bool) -> Init {
+        use clap::Parser;
+
+        use crate::args::{Arguments, Command};
+        let output = output.display().to_string();
+        let mut words = vec!["throng", "init", url, "-o", &output];
+        words.extend(force.then_some("--force"));
+        match Arguments::try_parse_from(words).unwrap().command {
+            Command::Init(init) => init,
+            _ => panic!("another command"),
+        }
+    }
+
+    #[test]
+    fn a_file_is_not_overwritten_unless_that_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.toml");
+        let first = command(&file, "http://h", false);
+        assert!(check(&first).is_ok() && write(&first, "one").is_ok());
+        for refused in [check(&first), write(&first, "two")] {
+            let error = refused.unwrap_err().error.to_string();
+            assert!(error.contains("a.toml exists") && error.contains("--force"), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "one");
+        let forced = command(&file, "http://h", true);
+        assert!(check(&forced).is_ok() && write(&forced, "2").is_ok());
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "2");
+    }
+
+    #[test]
+    fn a_place_that_cannot_be_written_is_refused_before() {
+        let folder = tempfile::tempdir().unwrap();
+        for (output, words) in [
+            (folder.path().to_owned(), "is a folder"),
+            (folder.path().join("none/a.toml"), "there is no folder"),
+        ] {
+            let error = check(&command(&output, "http://h", true)).unwrap_err();
+            assert!(error.error.to_string().contains(words), "{}", error.error);
+        }
+        assert!(check(&command(Path::new("-"), "http://h", false)).is_ok());
+    }
+
+    #[test]
+    fn a_url_with_a_password_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.toml");
+        write(&command(&file, "rtsp://me:secret@h/cam", false), "x").unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

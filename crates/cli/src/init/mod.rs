@@ -1,0 +1,126 @@
+//! `throng init`: looks which protocol answers at a URL and what it offers, and writes a scenario
+//! for it.
+//!
+//! ```text
+//! URL -> look: what answers? -> play: one viewer for 4 s -> text: the scenario
+//! ```
+
+mod file;
+mod look;
+mod play;
+mod played;
+mod text;
+
+use throng_observation::{RefusalKind, shell, units, untrusted};
+use throng_protocol::recognition::{Access, Found, Given, Tried};
+use throng_scenario::{Carriage, Part};
+
+use self::played::Played;
+use crate::args::Init;
+use crate::console::{CliError, Exit, print, say};
+use crate::secrets;
+
+/// Looks, plays, writes.
+pub(crate) fn init(command: &Init) -> Result<Exit, CliError> {
+    let given = Given::parse(&command.url).map_err(CliError::usage)?;
+    check_token(command)?;
+    file::check(command)?;
+    let tried = look::look(&given, command)?;
+    let recognised = tried.iter().rev().find_map(|tried| tried.found.clone());
+    let is_recognised = recognised.is_some();
+    // A name of the user's is believed where a viewer can show that it is right.
+    let Some(mut found) = recognised.or_else(|| given.named()) else {
+        return Err(unknown(&tried));
+    };
+    let played = may_play(&found, command).then(|| play::play(&found, command)).transpose()?;
+    let refused = played.as_ref().and_then(refusal);
+    if refused == Some(RefusalKind::Credentials) {
+        let is_rtsp = found.protocol.carriage() == Carriage::Rtsp;
+        found.access = if is_rtsp { Access::Account } else { Access::Token };
+    }
+    let has_played = played.as_ref().is_some_and(|played| played.failure.is_none());
+    if !is_recognised && !has_played && refused != Some(RefusalKind::Credentials) {
+        tell_played(played.as_ref());
+        return Err(unknown(&tried));
+    }
+    tell(&found, played.as_ref(), command);
+    let text = text::scenario(&found, played.as_ref(), command);
+    if command.output.as_os_str() == "-" {
+        print(&text);
+        return Ok(Exit::Met);
+    }
+    file::write(command, &text)?;
+    let shown = shell::path(&command.output);
+    say(&format!("wrote     {shown}; next: throng check {shown}, throng run {shown}"));
+    Ok(Exit::Met)
+}
+
+/// A token in the file would be read by whoever gets the file.
+fn check_token(command: &Init) -> Result<(), CliError> {
+    let Some(token) = &command.token else { return Ok(()) };
+    if !token.starts_with("env:") && !token.starts_with("file:") {
+        let why = "--token: the scenario repeats it, so that it must be env:NAME or file:PATH";
+        return Err(CliError::usage(why));
+    }
+    secrets::secret(token).map(drop)
+}
+
+/// Whether one viewer may be played: it needs nothing that is not there, and nobody else sees it,
+/// as those of a conference or chat would.
+fn may_play(found: &Found, command: &Init) -> bool {
+    let has_access = match found.access {
+        // An account is in the URL, if anywhere.
+        Access::Open | Access::Account => true,
+        Access::Token => command.token.is_some(),
+        Access::ApiKey => false,
+    };
+    let is_alone = found.protocol.part() == Part::Watch;
+    is_alone && has_access && found.to_name.is_none() && !command.no_play
+}
+
+/// How the server refused the viewer, if it did.
+fn refusal(played: &Played) -> Option<RefusalKind> {
+    played.failure.as_ref().and_then(|failure| failure.reason.refusal())
+}
+
+/// What was seen.
+fn tell(found: &Found, played: Option<&Played>, command: &Init) {
+    let server = found.server.as_ref().map(|server| format!(", {server}")).unwrap_or_default();
+    say(&format!("found     {}{server}", found.protocol.name()));
+    text::offers(found).for_each(|offer| say(&format!("offers    {offer}")));
+    tell_played(played);
+    if let Some(what) = text::asks(found, command) {
+        say(&format!("asks      {what}"));
+    }
+    if let Some(what) = found.to_name {
+        say(&format!("to name   {what}"));
+    }
+}
+
+fn tell_played(played: Option<&Played>) {
+    let Some(played) = played else { return };
+    match &played.failure {
+        Some(failure) => {
+            let (key, detail) = (failure.reason.key(), failure.detail.to_string());
+            say(&format!("played    one viewer, which failed: {key}, {detail}"));
+        }
+        None => {
+            let all = played.in_words();
+            let time = units::duration(play::LASTS);
+            say(&format!("played    one viewer for {time}: {}", all.join("; ")));
+        }
+    }
+}
+
+/// The error where no protocol is known of what answers.
+fn unknown(tried: &[Tried]) -> CliError {
+    let mut lines = vec!["no protocol that throng knows answers there; tried:".to_owned()];
+    lines.extend(tried.iter().map(|Tried { kind, asked, answered, .. }| {
+        format!("  {kind}: {}: {}", untrusted::line(asked), untrusted::line(answered))
+    }));
+    lines.push(
+        "write the URL of what is watched, or one that names its protocol: `throng init --help`"
+            .to_owned(),
+    );
+    CliError::target(lines.join("\n"))
+}
