@@ -1,5 +1,7 @@
 //! The scenarios of the repository, and the schema that holds for them.
 
+use std::path::{Path, PathBuf};
+
 use super::{FULL, SMALL, examples, read};
 use crate::Scenario;
 
@@ -48,4 +50,39 @@ fn the_schema_in_the_docs_is_the_generated_one_and_holds_for_every_example() {
                 .unwrap();
         assert!(!validator.is_valid(&instance), "{to}");
     }
+}
+
+/// Files of TOML in a folder and in those below it.
+fn toml_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files.extend(toml_below(&path));
+        } else if path.extension().is_some_and(|extension| extension == "toml") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// Editors find the schema by the first line. Matrices, proofs and prices have none.
+#[test]
+fn every_scenario_begins_with_the_schema_for_editors() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let mut count = 0;
+    for file in toml_below(&root.join("examples")) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        if !toml::from_str::<toml::Table>(&text).unwrap().contains_key("target") {
+            continue;
+        }
+        count += 1;
+        let first = text.lines().next().unwrap_or_default();
+        let schema = first
+            .strip_prefix("#:schema ")
+            .unwrap_or_else(|| panic!("{}: its first line is no `#:schema PATH`", file.display()));
+        let named = file.parent().unwrap().join(schema).canonicalize().unwrap();
+        assert_eq!(named, root.join("docs/scenario.schema.json"), "{}", file.display());
+    }
+    assert!(count > 25, "{count} scenarios");
 }
