@@ -285,10 +285,12 @@ fn too_long() -> ChannelError {
 
 /// A request by HTTP as the driver takes it.
 fn request(ask: &Ask) -> Result<Box<Request>, ChannelError> {
-    let odd = |what: String| ChannelError::Protocol(what);
-    let Ask::Http { method, url } = ask else { return Err(odd(ask.to_string())) };
+    let Ask::Http { method, url } = ask else {
+        return Err(ChannelError::Protocol(ask.to_string()));
+    };
     let request = http::Request::builder().method(method).uri(url.as_str()).header(ACCEPT, "*/*");
-    let (head, ()) = request.body(()).map_err(|error| odd(error.to_string()))?.into_parts();
+    let request = request.body(()).map_err(|error| ChannelError::Protocol(error.to_string()))?;
+    let (head, ()) = request.into_parts();
     Ok(Box::new(Request { head, body: Vec::new(), timeout: ANSWER_WITHIN }))
 }
 
