@@ -8,10 +8,23 @@
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use throng_observation::run::Row;
+use throng_observation::{
+    ChatCounters, Counters as _, HttpRequestCounters, PlaybackCounters, SentCounters, TrackCounters,
+};
+
+/// The version of what rows have beside their sums: another number with another kind or field.
+pub const ROWS_VERSION: u8 = 5;
 
 /// The version of this form. Machines of a fleet run the same version of throng, so this is a check
-/// and no negotiation.
-pub const VERSION: u8 = 5;
+/// and no negotiation. Rows have no names: with each sum that is declared, it is another number.
+pub const VERSION: u8 = (ROWS_VERSION as usize + SUMS) as u8;
+
+/// The sums of all families.
+const SUMS: usize = TrackCounters::COUNTERS.len()
+    + SentCounters::COUNTERS.len()
+    + PlaybackCounters::COUNTERS.len()
+    + HttpRequestCounters::COUNTERS.len()
+    + ChatCounters::COUNTERS.len();
 
 /// Least room that is made for more output at a time, bytes.
 const CHUNK: usize = 16 << 10;
