@@ -50,8 +50,8 @@ fn row_of_metric(entry: &MetricEntry) -> String {
     };
     let over = match (entry.population, entry.whole) {
         (Population::Run, _) => "no quantile".to_owned(),
-        (population, true) => format!("{}, or none", population.name()),
-        (population, false) => population.name().to_owned(),
+        (population, Some(_)) => format!("{}, or none", population.name()),
+        (population, None) => population.name().to_owned(),
     };
     let (names, example) = (names.join(", "), entry.example);
     format!("| {names} | {} | {threshold} | {over} | `{example}` |\n", entry.doc)

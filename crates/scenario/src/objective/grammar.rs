@@ -108,7 +108,7 @@ fn statistic(
     name: Word<'_>,
 ) -> Result<Statistic, ObjectiveError> {
     let Some(word) = word else {
-        if entry.whole {
+        if entry.whole.is_some() {
             return Ok(Statistic::Whole);
         }
         let message = format!("`{}` needs a quantile over {}", name.text, entry.population.name());

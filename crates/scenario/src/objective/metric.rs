@@ -1,51 +1,6 @@
 //! The catalogue of metrics, for the parser, its errors and the report.
 
-use throng_observation::units;
-
-/// A metric of an objective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Metric {
-    /// Video packets lost for good.
-    VideoLoss,
-    /// Relative delay of video frames.
-    VideoDelay,
-    /// Absolute one-way delay of video frames.
-    VideoOneWayDelay,
-    /// Decodable video frames per second.
-    VideoFps,
-    /// Playing time spent in a freeze.
-    VideoFreeze,
-    /// Size of the picture.
-    VideoResolution,
-    /// RFC 3550 interarrival jitter of video.
-    VideoJitter,
-    /// Audio packets lost for good.
-    AudioLoss,
-    /// Relative delay of audio packets.
-    AudioDelay,
-    /// RFC 3550 interarrival jitter of audio.
-    AudioJitter,
-    /// Time until the media transport is up.
-    Connect,
-    /// Time to the first frame.
-    FirstFrame,
-    /// Time until playback begins.
-    Startup,
-    /// Time that players stalled.
-    StallRatio,
-    /// Stalls of a player.
-    Stalls,
-    /// Media time that players received, of the time in which they wanted it.
-    Delivery,
-    /// How far behind live a player is.
-    Latency,
-    /// How late chat messages arrive.
-    ChatDelivery,
-    /// Chat messages that never arrive.
-    ChatMissing,
-    /// Participants that failed.
-    Failed,
-}
+use throng_observation::{ChatCounters, MediaKind, PlaybackCounters, TrackCounters, units};
 
 /// The unit of a metric, and of the value that [`super::Objective::evaluate`] takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +57,21 @@ pub enum Better {
     Higher,
 }
 
+/// What a metric is without a quantile: one figure, of all participants over the whole run.
+#[derive(Clone, Copy, Debug)]
+pub enum Whole {
+    /// A ratio of the sums of the received tracks of a kind.
+    Tracks(MediaKind, fn(&TrackCounters) -> Option<f64>),
+    /// A ratio of the sums of players.
+    Players(fn(&PlaybackCounters) -> Option<f64>),
+    /// A ratio of the sums of a chat.
+    Chat(fn(&ChatCounters) -> Option<f64>),
+    /// The share of participants that failed.
+    Failed,
+}
+
 /// What the catalogue says of a metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct MetricEntry {
     /// The metric.
     pub metric: Metric,
@@ -115,8 +83,8 @@ pub struct MetricEntry {
     pub unit: Unit,
     /// What a quantile runs over.
     pub population: Population,
-    /// Whether it may be used without a quantile, as one figure for the whole run.
-    pub whole: bool,
+    /// What it is without a quantile; `None` if it needs one.
+    pub whole: Option<Whole>,
     /// The direction in which a metric is better.
     pub better: Better,
     /// An objective that could be meant.
@@ -127,233 +95,247 @@ use Better::{Higher, Lower};
 use Population::{Frames, Messages, Participants, Run, UserSeconds};
 use Unit::{Count, FramesPerSecond, Lines, Milliseconds, OfBitRate, Ratio};
 
-/// Every metric, in the order of the documentation.
-pub const CATALOGUE: [MetricEntry; 20] = [
-    MetricEntry {
-        metric: Metric::VideoLoss,
+/// Declares the metrics, in the order of the documentation: what each is, and its entry.
+macro_rules! metrics {
+    ($( #[doc = $meaning:literal] $metric:ident { $($field:ident: $value:expr,)+ } )+) => {
+        /// A metric of an objective.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Metric {
+            $( #[doc = $meaning] $metric, )+
+        }
+
+        /// Every metric, in the order of the documentation.
+        pub const CATALOGUE: &[MetricEntry] =
+            &[$( MetricEntry { metric: Metric::$metric, $($field: $value,)+ }, )+];
+    };
+}
+
+metrics! {
+    /// Video packets lost for good.
+    VideoLoss {
         names: &["video.loss", "loss"],
         doc: "video packets lost after retransmission, of those expected (RFC 3550 A.3), time \
               without any expected packet counting as lost; without a quantile over the whole run",
         unit: Ratio,
         population: UserSeconds,
-        whole: true,
+        whole: Some(Whole::Tracks(MediaKind::Video, TrackCounters::loss_ratio)),
         better: Lower,
         example: "video.loss p95 < 1%",
-    },
-    MetricEntry {
-        metric: Metric::VideoDelay,
+    }
+    /// Relative delay of video frames.
+    VideoDelay {
         names: &["video.delay", "delay"],
         doc: "delay of video frames above the least that their track has seen (relative: needs no \
               synchronised clock)",
         unit: Milliseconds,
         population: Frames,
-        whole: false,
+        whole: None,
         better: Lower,
         example: "video.delay p95 < 400ms",
-    },
-    MetricEntry {
-        metric: Metric::VideoOneWayDelay,
+    }
+    /// Absolute one-way delay of video frames.
+    VideoOneWayDelay {
         names: &["video.one_way_delay"],
         doc: "absolute delay of video frames from capture to arrival, where the stream carries \
               capture times",
         unit: Milliseconds,
         population: Frames,
-        whole: false,
+        whole: None,
         better: Lower,
         example: "video.one_way_delay p95 < 400ms",
-    },
-    MetricEntry {
-        metric: Metric::VideoFps,
+    }
+    /// Decodable video frames per second.
+    VideoFps {
         names: &["video.fps", "fps"],
         doc: "decodable video frames per second, or their share of the source's frame rate",
         unit: FramesPerSecond,
         population: UserSeconds,
-        whole: false,
+        whole: None,
         better: Higher,
         example: "fps min > 0.9 of source",
-    },
-    MetricEntry {
-        metric: Metric::VideoFreeze,
+    }
+    /// Playing time spent in a freeze.
+    VideoFreeze {
         names: &["video.freeze", "freeze"],
         doc: "playing time spent in a freeze (W3C webrtc-stats definition); without a quantile \
               over all participants together",
         unit: Ratio,
         population: Participants,
-        whole: true,
+        whole: Some(Whole::Tracks(MediaKind::Video, TrackCounters::freeze_ratio)),
         better: Lower,
         example: "video.freeze p95 < 1%",
-    },
-    MetricEntry {
-        metric: Metric::VideoResolution,
+    }
+    /// Size of the picture.
+    VideoResolution {
         names: &["video.resolution", "resolution"],
         doc: "the shorter side of the picture that is shown, pixels (720 of 720p), of streams \
               whose size is known: H.264 and VP8 as packets, renditions of HLS that say theirs",
         unit: Lines,
         population: UserSeconds,
-        whole: false,
+        whole: None,
         better: Higher,
         example: "resolution min >= 720p",
-    },
-    MetricEntry {
-        metric: Metric::VideoJitter,
+    }
+    /// RFC 3550 interarrival jitter of video.
+    VideoJitter {
         names: &["video.jitter", "jitter"],
         doc: "interarrival jitter of video packets (RFC 3550 6.4.1)",
         unit: Milliseconds,
         population: UserSeconds,
-        whole: false,
+        whole: None,
         better: Lower,
         example: "jitter p95 < 30ms",
-    },
-    MetricEntry {
-        metric: Metric::AudioLoss,
+    }
+    /// Audio packets lost for good.
+    AudioLoss {
         names: &["audio.loss"],
         doc: "audio packets lost, of those expected (RFC 3550 A.3), time without any expected \
               packet counting as lost; without a quantile over the whole run",
         unit: Ratio,
         population: UserSeconds,
-        whole: true,
+        whole: Some(Whole::Tracks(MediaKind::Audio, TrackCounters::loss_ratio)),
         better: Lower,
         example: "audio.loss p95 < 1%",
-    },
-    MetricEntry {
-        metric: Metric::AudioDelay,
+    }
+    /// Relative delay of audio packets.
+    AudioDelay {
         names: &["audio.delay"],
         doc: "delay of audio packets above the least that their track has seen (relative: needs \
               no synchronised clock)",
         unit: Milliseconds,
         population: Frames,
-        whole: false,
+        whole: None,
         better: Lower,
         example: "audio.delay p95 < 150ms",
-    },
-    MetricEntry {
-        metric: Metric::AudioJitter,
+    }
+    /// RFC 3550 interarrival jitter of audio.
+    AudioJitter {
         names: &["audio.jitter"],
         doc: "interarrival jitter of audio packets (RFC 3550 6.4.1)",
         unit: Milliseconds,
         population: UserSeconds,
-        whole: false,
+        whole: None,
         better: Lower,
         example: "audio.jitter p95 < 30ms",
-    },
-    MetricEntry {
-        metric: Metric::Connect,
+    }
+    /// Time until the media transport is up.
+    Connect {
         names: &["connect"],
         doc: "time from the intended join until ICE and DTLS are up; a participant that failed \
               counts as slower than any",
         unit: Milliseconds,
         population: Participants,
-        whole: false,
+        whole: None,
         better: Lower,
         example: "connect p99 < 3s",
-    },
-    MetricEntry {
-        metric: Metric::FirstFrame,
+    }
+    /// Time to the first frame.
+    FirstFrame {
         names: &["first_frame"],
         doc: "time from the intended join to the first decodable frame; a participant that failed \
               counts as slower than any",
         unit: Milliseconds,
         population: Participants,
-        whole: false,
+        whole: None,
         better: Lower,
         example: "first_frame p95 < 4s",
-    },
-    MetricEntry {
-        metric: Metric::Startup,
+    }
+    /// Time until playback begins.
+    Startup {
         names: &["startup"],
         doc: "time from the intended join until a player begins playback (CTA-2066 startup time); \
               a player that failed counts as slower than any",
         unit: Milliseconds,
         population: Participants,
-        whole: false,
+        whole: None,
         better: Lower,
         example: "startup p95 < 2s",
-    },
-    MetricEntry {
-        metric: Metric::StallRatio,
+    }
+    /// Time that players stalled.
+    StallRatio {
         names: &["stall_ratio"],
         doc: "time that a player stalled, of the time since playback began (CTA-2066 rebuffering \
               ratio, without startup and pauses); without a quantile over all players together",
         unit: Ratio,
         population: Participants,
-        whole: true,
+        whole: Some(Whole::Players(PlaybackCounters::stall_ratio)),
         better: Lower,
         example: "stall_ratio p95 < 1%",
-    },
-    MetricEntry {
-        metric: Metric::Stalls,
+    }
+    /// Stalls of a player.
+    Stalls {
         names: &["stalls"],
         doc: "stalls of a player over its stay; a player that failed before playback counts as \
               worse than any",
         unit: Count,
         population: Participants,
-        whole: false,
+        whole: None,
         better: Lower,
         example: "stalls p95 < 2",
-    },
-    MetricEntry {
-        metric: Metric::Delivery,
+    }
+    /// Media time that players received, of the time in which they wanted it.
+    Delivery {
         names: &["delivery"],
         doc: "media time that a player received, of the time in which it wanted data: below 1 the \
               server delivers less than the media's bit rate; with a quantile over seconds in \
               which data was wanted throughout (at most 1), without one over all players together",
         unit: OfBitRate,
         population: UserSeconds,
-        whole: true,
+        whole: Some(Whole::Players(PlaybackCounters::delivery_ratio)),
         better: Higher,
         example: "delivery min > 0.98",
-    },
-    MetricEntry {
-        metric: Metric::Latency,
+    }
+    /// How far behind live a player is.
+    Latency {
         names: &["latency"],
         doc: "how far behind a live stream a player is: by the playlist's dates and this host's \
               clock, in error by the difference of the clocks; to the end of the playlist where \
               it has none, or where they run ahead of that clock",
         unit: Milliseconds,
         population: UserSeconds,
-        whole: false,
+        whole: None,
         better: Lower,
         example: "latency p95 < 25s",
-    },
-    MetricEntry {
-        metric: Metric::ChatDelivery,
+    }
+    /// How late chat messages arrive.
+    ChatDelivery {
         names: &["chat.delivery"],
         doc: "time from the intended time of a chat message until a participant in its room has \
               it; one that never comes counts as later than any",
         unit: Milliseconds,
         population: Messages,
-        whole: false,
+        whole: None,
         better: Lower,
         example: "chat.delivery p95 < 1s",
-    },
-    MetricEntry {
-        metric: Metric::ChatMissing,
+    }
+    /// Chat messages that never arrive.
+    ChatMissing {
         names: &["chat.missing"],
         doc: "chat messages that a participant should have had and did not within 10 s, of those \
               that were due",
         unit: Ratio,
         population: Run,
-        whole: true,
+        whole: Some(Whole::Chat(ChatCounters::missing_ratio)),
         better: Lower,
         example: "chat.missing < 0.1%",
-    },
-    MetricEntry {
-        metric: Metric::Failed,
+    }
+    /// Participants that failed.
+    Failed {
         names: &["failed"],
         doc: "participants whose session failed, of those intended",
         unit: Ratio,
         population: Run,
-        whole: true,
+        whole: Some(Whole::Failed),
         better: Lower,
         example: "failed < 1%",
-    },
-];
+    }
+}
 
 impl Metric {
     /// Its entry of the catalogue.
     #[must_use]
     pub fn entry(self) -> &'static MetricEntry {
-        // The catalogue is in the order of the enum; a test holds it to that.
+        // Both are declared at once, in the same order.
         &CATALOGUE[self as usize]
     }
 
@@ -383,13 +365,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_catalogue_is_complete_in_order_and_its_names_are_unique() {
+    fn names_are_unique() {
         let mut names: Vec<&str> =
             CATALOGUE.iter().flat_map(|entry| entry.names).copied().collect();
-        for (index, entry) in CATALOGUE.iter().enumerate() {
-            assert_eq!(entry.metric as usize, index);
-            assert_eq!(entry.metric.entry(), entry);
-        }
         let count = names.len();
         names.sort_unstable();
         names.dedup();
@@ -398,7 +376,7 @@ mod tests {
 
     #[test]
     fn every_example_is_an_objective_about_its_metric() {
-        for entry in &CATALOGUE {
+        for entry in CATALOGUE {
             let objective: super::super::Objective = entry.example.parse().unwrap();
             assert_eq!(objective.metric, entry.metric);
         }

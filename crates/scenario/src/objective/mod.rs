@@ -5,7 +5,7 @@ use std::fmt;
 use throng_observation::units;
 
 mod metric;
-pub use metric::{Better, CATALOGUE, Metric, MetricEntry, Population, Unit};
+pub use metric::{Better, CATALOGUE, Metric, MetricEntry, Population, Unit, Whole};
 
 mod bad_if;
 pub use bad_if::bad_if;
