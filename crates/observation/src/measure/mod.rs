@@ -1,6 +1,6 @@
 //! The sums that are measured: each is declared once, by `counters!`. Its field, how it adds up,
-//! its form between machines, its column in `run.db` with what older folders have instead, and its
-//! column in a CSV follow from there.
+//! its form between machines, its column in `run.db` with what older folders have instead, its
+//! column in a CSV and its chart follow from there.
 
 use std::ops::AddAssign;
 
@@ -44,6 +44,8 @@ pub struct Counter {
     pub can_fall: bool,
     /// The head of its column in a CSV where that does not follow from its name; empty otherwise.
     csv: &'static str,
+    /// The title and the unit of its chart; empty without one.
+    chart: (&'static str, &'static str),
     meaning: &'static str,
 }
 
@@ -69,6 +71,20 @@ impl Counter {
             ("", None) => self.name.to_owned(),
             (own, _) => own.to_owned(),
         }
+    }
+
+    /// The head that the declaration says: of received tracks, whose table has more figures than
+    /// sums, only sums with one have a column.
+    #[must_use]
+    pub fn declared_csv(&self) -> Option<&'static str> {
+        (!self.csv.is_empty()).then_some(self.csv)
+    }
+
+    /// The title and the unit of its chart on the page, which shows how much of it video has a
+    /// second; `None` without one. Only sums of received tracks have charts.
+    #[must_use]
+    pub fn chart(&self) -> Option<(&'static str, &'static str)> {
+        (!self.chart.0.is_empty()).then_some(self.chart)
     }
 }
 
@@ -128,8 +144,8 @@ impl Number for i64 {
 
 /// Declares a family: what each sum means (its comment), its field and type, its unit; `as` its
 /// name in a standard, `since` what it came with if that was later, `was` its earlier name, `csv`
-/// the head of its column there where it is no other form of its name. Sums stay at their largest
-/// value.
+/// the head of its column there where it is no other form of its name, `chart` the title of its
+/// chart and `of` what that shows a second of. Sums stay at their largest value.
 macro_rules! counters {
     (
         $(#[doc = $about:literal])+
@@ -138,7 +154,7 @@ macro_rules! counters {
                 $(#[doc = $meaning:literal])+
                 $field:ident: $number:ident = $unit:ident
                     $(as $standard:literal)? $(since $since:literal)? $(was $was:literal)?
-                    $(csv $csv:literal)?;
+                    $(csv $csv:literal)? $(chart $chart:literal of $charted:literal)?;
             )+
         }
     ) => {
@@ -167,6 +183,7 @@ macro_rules! counters {
                         was: concat!($($was)?),
                         can_fall: <$number as $crate::measure::Number>::IS_SIGNED,
                         csv: concat!($($csv)?),
+                        chart: (concat!($($chart)?), concat!($($charted, " per second")?)),
                         meaning: concat!($($meaning),+),
                     },
                 )+

@@ -73,6 +73,14 @@ fn times_are_seconds_in_a_csv() {
     assert_eq!(head("requests").as_deref(), Some("requests"));
 }
 
+#[test]
+fn of_received_tracks_columns_and_charts_are_those_that_are_declared() {
+    let columns = TrackCounters::COUNTERS.iter().filter_map(Counter::declared_csv);
+    assert_eq!(columns.collect::<Vec<_>>(), ["nack_sent"]);
+    let charts = TrackCounters::COUNTERS.iter().filter_map(Counter::chart);
+    assert_eq!(charts.collect::<Vec<_>>(), [("Freezes", "freezes begun per second")]);
+}
+
 /// The tables of `run.db` that have the sums of a family.
 const FAMILIES: [(&str, &[Counter]); 5] = [
     ("`series`, `track`: received tracks", TrackCounters::COUNTERS),
@@ -121,9 +129,9 @@ fn page() -> String {
                 SumUnit::Bytes => "bytes",
                 SumUnit::Microseconds => "µs",
             };
-            let name = match counter.csv {
-                "" => format!("`{}`", counter.name),
-                csv => format!("`{}` (CSV: `{csv}`)", counter.name),
+            let name = match counter.declared_csv().filter(|csv| *csv != counter.name) {
+                None => format!("`{}`", counter.name),
+                Some(csv) => format!("`{}` (CSV: `{csv}`)", counter.name),
             };
             let (meaning, standard, since) = (counter.meaning(), counter.standard, counter.since);
             page += &format!("| {name} | {unit} | {meaning} | {standard} | {since} |\n");

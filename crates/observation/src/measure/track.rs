@@ -28,7 +28,7 @@ counters! {
         /// Packets recovered by retransmission, on an RTX stream or the original one.
         packets_recovered: u64 = Count;
         /// RTCP Generic NACK messages sent.
-        nack_sent: u64 = Count as "W3C nackCount, RFC 4585 6.2.1";
+        nack_sent: u64 = Count as "W3C nackCount, RFC 4585 6.2.1" csv "nack_sent";
         /// Picture Loss Indications sent.
         pli_sent: u64 = Count as "W3C pliCount, RFC 4585 6.3.1";
         /// Full Intra Requests sent.
@@ -42,7 +42,7 @@ counters! {
         /// Incomplete frames that were abandoned: a packet did not arrive in time.
         frames_dropped: u64 = Count;
         /// Freezes begun.
-        freeze_count: u64 = Count as "W3C freezeCount";
+        freeze_count: u64 = Count as "W3C freezeCount" chart "Freezes" of "freezes begun";
         /// Time frozen in this interval, freezes in progress included, so that a picture that never
         /// returns counts in every interval.
         freeze_us: u64 = Microseconds as "W3C totalFreezesDuration";

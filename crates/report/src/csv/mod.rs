@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use throng_observation::host::{HostId, HostSeries, SeriesId, Unit};
 use throng_observation::run::{ParticipantId, ParticipantRow, RunData, SeriesRow};
 use throng_observation::untrusted;
-use throng_observation::{MediaKind, Outcome, Phase, RunTime};
+use throng_observation::{Counter, MediaKind, Outcome, Phase, RunTime, SumUnit};
 
 use crate::conference::{Cell, Matrix};
 use crate::requests::{LogComparison, RequestReport};
@@ -19,7 +19,7 @@ mod series;
 /// The columns of [`series_line`].
 #[must_use]
 pub fn series_columns() -> Vec<&'static str> {
-    series::CELLS.iter().map(|(name, _)| *name).collect()
+    series::columns()
 }
 
 /// The columns of [`participant_line`]; every `_s` is seconds since the run's first intended join.
@@ -206,6 +206,14 @@ fn participant_row(run: &RunData, row: &ParticipantRow) -> Vec<String> {
 
 fn cohort(run: &RunData, id: u16) -> String {
     run.info.cohorts.get(usize::from(id)).cloned().unwrap_or_else(|| id.to_string())
+}
+
+/// A sum; times are in seconds.
+fn sum(counter: &Counter, sum: i64) -> String {
+    match counter.unit {
+        SumUnit::Microseconds => number(Some(sum as f64 / 1e6)),
+        SumUnit::Count | SumUnit::Bytes => sum.to_string(),
+    }
 }
 
 fn number(value: Option<f64>) -> String {

@@ -3,10 +3,10 @@
 
 use throng_observation::run::RunData;
 use throng_observation::{
-    Counter, Counters as _, LatencyBasis, PlaybackCounters, PlaybackRow, PlayerRow, SumUnit,
+    Counter, Counters as _, LatencyBasis, PlaybackCounters, PlaybackRow, PlayerRow,
 };
 
-use super::{cohort, line, number};
+use super::{cohort, line, number, sum};
 
 const OF_SECOND: [&str; 11] = [
     "second",
@@ -74,10 +74,7 @@ pub fn player_line(row: &PlayerRow) -> String {
 /// Ratios and sums.
 fn of_sums(counters: &PlaybackCounters) -> Vec<String> {
     let ratios = [counters.stall_ratio(), counters.delivery_ratio(), counters.segment_ratio()];
-    let sums = counters.sums().map(|(counter, sum)| match counter.unit {
-        SumUnit::Microseconds => number(Some(sum as f64 / 1e6)),
-        SumUnit::Count | SumUnit::Bytes => sum.to_string(),
-    });
+    let sums = counters.sums().map(|(counter, value)| sum(counter, value));
     ratios.map(number).into_iter().chain(sums).collect()
 }
 

@@ -1,9 +1,11 @@
 //! `series.csv`: each column with its cell.
 
 use throng_observation::run::{RunData, SeriesRow};
-use throng_observation::{CaptureBasis, Distribution, OneWayDelay, TrackCounters};
+use throng_observation::{
+    CaptureBasis, Counter, Counters as _, Distribution, OneWayDelay, TrackCounters,
+};
 
-use super::{cohort, number};
+use super::{cohort, number, sum};
 
 /// A row, and what several of its cells need.
 pub(super) struct Second<'a> {
@@ -36,8 +38,9 @@ impl<'a> Second<'a> {
 /// A column: its name, which ends with the unit, and its cell.
 type Column = (&'static str, fn(&Second<'_>) -> String);
 
-/// Delays are relative unless they say `one_way`.
-pub(super) const CELLS: &[Column] = &[
+/// The columns before those of sums that declare one. Delays are relative unless they say
+/// `one_way`.
+const CELLS: &[Column] = &[
     ("second", |of| of.row.second.to_string()),
     ("cohort", |of| cohort(of.run, of.row.cohort.0)),
     ("kind", |of| of.row.kind.map_or_else(String::new, |kind| kind.key().into())),
@@ -61,12 +64,18 @@ pub(super) const CELLS: &[Column] = &[
     ("jitter_ms_p95", |of| thousandth(&of.row.jitter_us, 0.95)),
     ("freeze_count", |of| of.of_packets(|c| c.freeze_count.to_string())),
     ("freeze_ms", |of| of.of_packets(|c| number(Some(c.freeze_us as f64 / 1e3)))),
-    ("nack_sent", |of| of.of_packets(|c| c.nack_sent.to_string())),
 ];
+
+pub(super) fn columns() -> Vec<&'static str> {
+    let sums = TrackCounters::COUNTERS.iter().filter_map(Counter::declared_csv);
+    CELLS.iter().map(|(name, _)| *name).chain(sums).collect()
+}
 
 pub(super) fn cells(run: &RunData, row: &SeriesRow) -> Vec<String> {
     let of = Second::of(run, row);
-    CELLS.iter().map(|(_, cell)| cell(&of)).collect()
+    let sums = row.counters.sums().filter(|(counter, _)| counter.declared_csv().is_some());
+    let sums = sums.map(|(counter, value)| of.of_packets(|_| sum(counter, value)));
+    CELLS.iter().map(|(_, cell)| cell(&of)).chain(sums).collect()
 }
 
 fn thousandth(samples: &Distribution, quantile: f64) -> String {
@@ -81,7 +90,7 @@ mod tests {
     fn a_sum_is_below_its_name_and_none_of_packets_where_there_are_none() {
         let (run, mut row) = (RunData::default(), SeriesRow::default());
         let cell = |row: &SeriesRow, name: &str| {
-            let at = CELLS.iter().position(|(known, _)| *known == name).unwrap();
+            let at = columns().iter().position(|known| *known == name).unwrap();
             cells(&run, row)[at].clone()
         };
         (row.second, row.tracks, row.counters.payload_bytes) = (7, 3, 900);

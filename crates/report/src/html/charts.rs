@@ -2,6 +2,7 @@
 
 use throng_observation::limits::{LAG_P99_MS_MAX, THREAD_CPU_RATIO_MAX};
 use throng_observation::run::RunData;
+use throng_observation::{Counters as _, TrackCounters};
 
 use super::chart::{Chart, Line, Scale};
 use super::timeline::{Point, Timeline};
@@ -42,10 +43,6 @@ fn media(time: &Timeline, summary: &Summary) -> String {
         Line::solid("median viewer", 1, time.each(|p| p.video.fps_milli.quantile_in(0.50, 1e3))),
         Line::solid("worst 5 % (p5)", 2, time.each(|p| p.video.fps_milli.quantile_in(0.05, 1e3))),
     ];
-    let freezes = time.each(|p| {
-        let freezes = p.video.counters.freeze_count as f64;
-        (p.video.tracks > 0).then(|| freezes / p.seconds.max(1) as f64)
-    });
     let floor = "ms above each track's own floor";
     let size = resolution(time);
     if !summary.has_packets() {
@@ -70,7 +67,7 @@ fn media(time: &Timeline, summary: &Summary) -> String {
         chart(time, "Packet loss", "of packets expected", Scale::Percent, loss),
         plain("Frame rate", "decodable frames/s", fps),
         size,
-        plain("Freezes", "freezes begun per second", vec![Line::solid("freezes", 2, freezes)]),
+        sums(time),
         plain(
             "Audio delay",
             floor,
@@ -78,6 +75,20 @@ fn media(time: &Timeline, summary: &Summary) -> String {
         ),
     ]
     .concat()
+}
+
+/// The sums of video that declare a chart.
+fn sums(time: &Timeline) -> String {
+    let charts = TrackCounters::COUNTERS.iter().enumerate().filter_map(|(at, counter)| {
+        let (title, unit) = counter.chart()?;
+        let each_second = time.each(|p| {
+            let (_, sum) = p.video.counters.sums().nth(at)?;
+            (p.video.tracks > 0).then(|| sum as f64 / p.seconds.max(1) as f64)
+        });
+        let line = Line::solid(title.to_lowercase(), 2, each_second);
+        Some(chart(time, title, unit, Scale::Plain, vec![line]))
+    });
+    charts.collect()
 }
 
 /// The size of pictures, where it is known.
@@ -222,4 +233,32 @@ fn cpu(time: &Timeline) -> String {
         lines,
     }
     .render()
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_observation::MediaKind;
+    use throng_observation::run::{CrowdRow, SeriesRow};
+
+    use super::*;
+
+    #[test]
+    fn a_sum_with_a_chart_is_drawn_by_the_second_where_there_is_video() {
+        let counters = TrackCounters { freeze_count: 3, ..TrackCounters::default() };
+        let freezing =
+            SeriesRow { kind: Some(MediaKind::Video), tracks: 1, counters, ..SeriesRow::default() };
+        let run = RunData {
+            series: vec![freezing],
+            crowd: vec![CrowdRow { second: 1, ..CrowdRow::default() }],
+            ..RunData::default()
+        };
+        let drawn = sums(&Timeline::of(&run));
+        let expected = |values| {
+            let line = Line::solid("freezes", 2, values);
+            let unit = "freezes begun per second";
+            chart(&Timeline::of(&run), "Freezes", unit, Scale::Plain, vec![line])
+        };
+        assert_eq!(drawn, expected(vec![Some(3.0), None]));
+        assert_ne!(drawn, expected(vec![Some(2.0), None]));
+    }
 }

@@ -9,6 +9,7 @@ use throng_observation::{MediaKind, TrackCounters};
 use throng_scenario::masked_toml;
 
 use super::markup::{AFTER_THE_END, NEVER, escape, table};
+use crate::media_sums::MediaSums;
 use crate::role_counts::RoleCounts;
 use crate::summary::{Media, Summary};
 use crate::workers::WorkerHealth;
@@ -142,6 +143,7 @@ fn events(run: &RunData, summary: &Summary) -> String {
 }
 
 /// A row of the table of received media: its name, and its figure.
+#[derive(Clone, Copy)]
 struct Row {
     name: &'static str,
     /// Whether media that does not come as packets has none.
@@ -157,7 +159,8 @@ const fn of_packets(name: &'static str, figure: fn(&Media) -> String) -> Row {
     Row { name, is_of_packets: true, figure }
 }
 
-const OF_MEDIA: &[Row] = &[
+/// The rows before those of [`MediaSums::ROWS`].
+const BEFORE_SUMS: &[Row] = &[
     any("codec", |media| media.codecs.join(", ")),
     any("tracks", |media| media.tracks.to_string()),
     of_packets("never received / time missing", |media| {
@@ -170,10 +173,10 @@ const OF_MEDIA: &[Row] = &[
     }),
     of_packets("lost for good", |media| media.sums.packets_lost.to_string()),
     of_packets("recovered by retransmission", |media| media.sums.packets_recovered.to_string()),
-    of_packets("late", |media| media.sums.packets_late.to_string()),
-    of_packets("duplicate", |media| media.sums.packets_duplicate.to_string()),
-    of_packets("reordered", |media| media.sums.packets_reordered.to_string()),
-    of_packets("unreadable", |media| media.sums.packets_unreadable.to_string()),
+];
+
+/// The rows after them.
+const AFTER_SUMS: &[Row] = &[
     of_packets("NACK / PLI / FIR sent", |media| {
         let sums = &media.sums;
         format!("{} / {} / {}", sums.nack_sent, sums.pli_sent, sums.fir_sent)
@@ -194,8 +197,9 @@ fn ms(value: Option<f64>) -> String {
 
 fn media(summary: &Summary) -> String {
     let has_packets = summary.has_packets();
-    let rows: Vec<_> = OF_MEDIA
-        .iter()
+    let sums = MediaSums::ROWS.iter().map(|&(name, figure)| of_packets(name, figure));
+    let rows = BEFORE_SUMS.iter().copied().chain(sums).chain(AFTER_SUMS.iter().copied());
+    let rows: Vec<_> = rows
         .map(|row| {
             let is_known = has_packets || !row.is_of_packets;
             let cell =
