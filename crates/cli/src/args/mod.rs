@@ -3,8 +3,8 @@
 mod compare;
 mod fleet;
 mod history;
-mod listen;
 mod init;
+mod listen;
 mod matrix;
 mod measure;
 mod media;
@@ -19,8 +19,8 @@ mod watch;
 pub(crate) use compare::{Compare, Trend};
 pub(crate) use fleet::{Bus, Fleet, FleetCommand, FleetCommands, Manifest, OnLoss, Worker};
 pub(crate) use history::{Prune, Rerun, Runs, RunsCommand};
-pub(crate) use listen::ListenAddress;
 pub(crate) use init::Init;
+pub(crate) use listen::ListenAddress;
 pub(crate) use matrix::{Matrix, Prove};
 pub(crate) use measure::{
     Decode, Doctor, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap,
