@@ -277,11 +277,11 @@ mod tests {
         let words = text::summary(&summary);
         assert!(words.contains("viewer 0: VP8 426x240, 30.0 fps decoded (meter"), "{words}");
         let page = crate::html::render(&run, &summary);
-        assert!(page.contains("<h2>Decoded</h2>") && page.contains("426 × 240"));
+        assert!(page.contains(">Decoded</a></h2>") && page.contains("426 × 240"));
         let none = summarise(&example::healthy(5, 10), &[], Duration::ZERO);
         assert!(
             none.decoded.is_empty()
-                && !crate::html::render(&run, &none).contains("<h2>Decoded</h2>")
+                && !crate::html::render(&run, &none).contains(">Decoded</a></h2>")
         );
     }
 }

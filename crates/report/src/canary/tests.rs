@@ -256,7 +256,7 @@ fn words_and_page_show_both_and_only_where_there_were_browsers() {
     assert!(words.contains("DISPUTED: 1 of 2 browsers failed"), "{words}");
     let page = crate::html::render(&run, &summary);
     assert!(
-        page.contains("<h2>Browsers compared with the crowd</h2>")
+        page.contains(">Browsers compared with the crowd</a></h2>")
             && page.contains("&lt;b&gt;crashed")
     );
     assert!(!page.contains("<b>crashed"));

@@ -425,7 +425,7 @@ fn json_and_page_have_it_all_and_hostile_names_stay_text() {
     for part in [
         "<h1>Worse: ",
         "class=\"forest worse\"",
-        "<h2>Objectives</h2>",
+        ">Objectives</a></h2>",
         "video.delay p95 &lt; 100ms",
         "too narrow",
     ] {

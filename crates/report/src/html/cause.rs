@@ -27,7 +27,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let score = found.score.map_or_else(String::new, |score| format!(" · {score:.0} of 100"));
     let mut out = format!(
         "<section class=\"{class}\"><p class=\"over\"><span class=\"badge missed\">{}</span>What \
-         stopped it{score}</p><h2>{}</h2>",
+         stopped it{score}</p><h2 id=\"cause\">{}</h2>",
         certainty(found.verdict),
         escape(&found.title)
     );

@@ -128,7 +128,7 @@ mod tests {
         run.chat = (0..20).map(|second| row(second, 0, 5, &[second as u64 + 10, 400])).collect();
         let page = html::render(&run, &summarise(&run, &[], Duration::ZERO));
         for text in [
-            "<h2>Chat</h2>",
+            ">Chat</a></h2>",
             "In the room",
             "Delivery",
             "messages/s",

@@ -67,7 +67,7 @@ fn objectives(summary: &Summary) -> String {
             ],
         );
     }
-    table.finish()
+    format!("<h2 class=\"unseen\">Objectives</h2>{}", table.finish())
 }
 
 /// A figure: its name, its value, and the small print below it.
@@ -84,7 +84,7 @@ fn figures(summary: &Summary) -> String {
     let [p50, p99] = [summary.connect_ms_p50, summary.connect_ms_p99]
         .map(|value| value.map_or_else(|| "never".into(), duration_ms));
     list.extend([("connect, p50", p50, format!("p99 {p99}")), generator(summary)]);
-    let mut out = String::from("<dl class=\"figures\">");
+    let mut out = String::from("<h2 class=\"unseen\">Key figures</h2><dl class=\"figures\">");
     for (name, value, more) in list {
         let [name, value, more] = [name, &value, &more].map(escape);
         let _ = write!(out, "<div><dt>{name}</dt><dd>{value}<small>{more}</small></dd></div>");

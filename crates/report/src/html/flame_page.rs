@@ -5,6 +5,7 @@ use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime, compare
 
 use super::flame;
 use super::markup::{escape, table};
+use super::outline::landmarks;
 use crate::profile::{how, percent};
 
 /// Threads shown, functions of each, and changes.
@@ -28,9 +29,9 @@ pub fn page(title: &str, profiles: &[Profile]) -> String {
             include_str!("page.css"),
             flame::STYLE
         ),
-        &format!("<body><main><h1>{title}</h1>"),
-        &sections(profiles),
-        &format!("</main><script>{}</script></body></html>\n", flame::SCRIPT),
+        "<body>",
+        &landmarks(&format!("<h1>{title}</h1>{}", sections(profiles))),
+        &format!("<script>{}</script></body></html>\n", flame::SCRIPT),
     ]
     .concat()
 }

@@ -24,6 +24,16 @@ pub fn escape(text: &str) -> String {
     out
 }
 
+/// Words of an id: a heading may be a sentence.
+const SLUG_WORDS_MAX: usize = 8;
+
+/// An id made of the first words of `text`, in lower case.
+pub(crate) fn slug(text: &str) -> String {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let id = words.take(SLUG_WORDS_MAX).collect::<Vec<_>>().join("-").to_ascii_lowercase();
+    if id.is_empty() { "section".to_owned() } else { id }
+}
+
 /// In place of a time that was not reached and will not be.
 pub(crate) const NEVER: &str = "never";
 /// In place of a time that the end of the run cut off.

@@ -21,11 +21,14 @@ mod glossary;
 mod heatmap;
 mod markup;
 pub mod matrix;
+mod outline;
 pub mod page;
 mod playback;
 mod search;
 mod server;
 mod stack;
+#[cfg(test)]
+mod style_tests;
 mod tables;
 mod timeline;
 pub mod trend;
@@ -49,23 +52,31 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
          'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">",
         "<link rel=\"icon\" href=\"data:,\">",
         &format!(
-            "<title>{title}</title><style>{}{style}</style></head><body><main>",
+            "<title>{title}</title><style>{}{style}</style></head><body>",
             include_str!("page.css")
         ),
-        &first_screen::render(run, summary),
-        &search::render(run, summary),
-        &demand::render(summary),
-        &price::section(summary),
-        &conference::render(run, summary),
-        &playback::render(run, summary),
-        &chat::render(run, summary),
-        &charts::render(run, summary),
-        &server::render(run),
-        &canary::render(summary),
-        &decoded::render(summary),
-        &tables::render(run, summary),
-        &glossary::render(),
-        &format!("</main><script>{}{script}</script></body></html>\n", include_str!("page.js")),
+        &outline::landmarks(&parts(run, summary)),
+        &format!("<script>{}{script}</script></body></html>\n", include_str!("page.js")),
+    ]
+    .concat()
+}
+
+/// All sections, in their order.
+fn parts(run: &RunData, summary: &Summary) -> String {
+    [
+        first_screen::render(run, summary),
+        search::render(run, summary),
+        demand::render(summary),
+        price::section(summary),
+        conference::render(run, summary),
+        playback::render(run, summary),
+        chat::render(run, summary),
+        charts::render(run, summary),
+        server::render(run),
+        canary::render(summary),
+        decoded::render(summary),
+        tables::render(run, summary),
+        glossary::render(),
     ]
     .concat()
 }
@@ -148,8 +159,8 @@ mod tests {
         let rows = |run: &RunData| {
             let page = page(run);
             let section =
-                page.split("<h2>Worst viewers</h2>").nth(1).expect("the section").to_owned();
-            section.split("<h2>").next().unwrap_or_default().matches("<tr>").count()
+                page.split(">Worst viewers</a></h2>").nth(1).expect("the section").to_owned();
+            section.split("<h2").next().unwrap_or_default().matches("<tr>").count()
         };
         assert_eq!(rows(&example::healthy(20, 20)), 0);
         assert!(rows(&example::degraded()) > 1);
@@ -175,7 +186,7 @@ mod tests {
         let page = page(&run);
         assert!(
             page.contains("2 workers (a, b), in the table below")
-                && page.contains("<h3>Workers</h3>")
+                && page.contains(">Workers</a></h3>")
         );
         assert!(
             page.contains("coordinator: cores") && !page.contains("generator: cores"),
@@ -188,7 +199,7 @@ mod tests {
         let run = crate::server::tests::watched();
         let page = page(&run);
         for text in [
-            "<h2>The server</h2>",
+            ">The server</a></h2>",
             "The busiest thread was <b>hloop 1</b> of janus (tid 4012)",
             "CPU by thread against viewers",
             "Viewers: delay",
@@ -212,7 +223,7 @@ mod tests {
             crate::conference::tests::lesson(30, 60, |second| if second < 25 { 1.0 } else { 0.5 });
         let page = page(&run);
         for text in [
-            "<h2>Streams between participants</h2>",
+            ">Streams between participants</a></h2>",
             "870 of 870 planned video streams",
             "<b>In rises, out falls</b>",
             "plan: N × b in",

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 pub use super::markup::{escape, table};
+use super::outline::landmarks;
 
 /// A whole page around `body`, which must be escaped already; `title` is escaped here. It may load
 /// nothing.
@@ -21,8 +22,8 @@ pub(super) fn document_with(title: &str, style: &str, body: &str) -> String {
         include_str!("page.css"),
         style,
         BODY,
-        body,
-        "</main></body></html>\n",
+        &landmarks(body),
+        "</body></html>\n",
     ]
     .concat()
 }
@@ -33,7 +34,7 @@ const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf
                     style-src 'unsafe-inline'; img-src data:\"><link rel=\"icon\" \
                     href=\"data:,\"><title>";
 const STYLE: &str = "</title><style>";
-const BODY: &str = "</style></head><body><main>";
+const BODY: &str = "</style></head><body>";
 
 /// A bar of a bar chart.
 #[derive(Clone, Debug, PartialEq)]

@@ -237,13 +237,13 @@ fn json_reads_back_and_hostile_names_stay_text() {
     assert_eq!(back.to_json(), json);
     assert!(!text::summary(&report).contains('\u{1b}'));
     let page = html::render(&run, &summarise(&run, &[], Duration::ZERO));
-    assert!(page.contains("<h2>Size</h2>") && page.contains(" per core ("));
+    assert!(page.contains(">Size</a></h2>") && page.contains(" per core ("));
     assert!(!page.contains("<script>\n\u{fffd}") && !page.contains("[2J<script>"));
     let without = html::render(
         &example::healthy(5, 10),
         &summarise(&example::healthy(5, 10), &[], Duration::ZERO),
     );
-    assert!(!without.contains("<h2>Size</h2>"));
+    assert!(!without.contains(">Size</a></h2>"));
 }
 
 #[test]

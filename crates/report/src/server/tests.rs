@@ -306,7 +306,7 @@ fn a_byte_that_passes_two_devices_counts_once_on_the_page_and_in_the_accounts() 
     let unexplained = |run: &RunData| summarise(run)[0].unaccounted_tx_ratio.unwrap();
     let disks = |run: &RunData| {
         let page = crate::html::render(run, &crate::summarise(run, &[], std::time::Duration::ZERO));
-        let at = page.find("<h3>Disk <small>").unwrap();
+        let at = page.find(">Disk</a> <small>").unwrap();
         page[at..at + page[at..].find("</figure>").unwrap()].to_owned()
     };
     let plain = watched();
@@ -500,7 +500,7 @@ fn any_rows_are_borne() {
 /// The figure of that title on the page of a run.
 fn figure(run: &RunData, title: &str) -> Option<String> {
     let page = crate::html::render(run, &crate::summarise(run, &[], std::time::Duration::ZERO));
-    let at = page.find(&format!("<h3>{title} <small>"))?;
+    let at = page.find(&format!(">{title}</a> <small>"))?;
     Some(page[at..at + page[at..].find("</figure>")?].to_owned())
 }
 

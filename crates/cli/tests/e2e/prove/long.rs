@@ -69,5 +69,5 @@ fn four_workers_for_one_confirm_the_thread() {
     assert!(["one_thread_full", "single_threaded"].contains(&before), "{proof:#}");
     assert_ne!(proof["finding"], proof["baseline_finding"], "{proof:#}");
     let page = std::fs::read_to_string(fixture.output().join("report.html")).unwrap();
-    assert!(page.contains("<h2>Proof</h2>") && page.contains("confirmed"));
+    assert!(page.contains(">Proof</a></h2>") && page.contains("confirmed"));
 }

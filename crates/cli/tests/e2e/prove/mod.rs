@@ -195,7 +195,7 @@ fn the_crowd_that_is_held_is_found_by_a_search_of_the_baseline() {
     }
     assert!(fixture.output().join("cells/01_variant=five/0/run.db").exists(), "a run of its own");
     let page = std::fs::read_to_string(fixture.output().join("report.html")).unwrap();
-    assert!(page.contains("<h2>Proof</h2>") && page.contains("confirmed"));
+    assert!(page.contains(">Proof</a></h2>") && page.contains("confirmed"));
     let output = fixture.output();
     let place = ["prove", "--resume", output.to_str().unwrap()];
     let resumed = |more: &[&str]| said(&plain(&[&place[..], more].concat()));

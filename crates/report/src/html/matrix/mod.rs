@@ -214,7 +214,7 @@ mod tests {
         for text in [
             "disk_read",
             "href=\"cells/3_files=30_storage=disk/1/report.html\"",
-            "<h2>Effects</h2>",
+            ">Effects</a></h2>",
             "confirmed",
             "parseSlice",
             "CPU idle and waiting for I/O",

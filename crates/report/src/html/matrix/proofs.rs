@@ -156,7 +156,7 @@ mod tests {
     fn the_page_shows_each_variant_with_its_interval_and_its_control() {
         let page = render(&confirmed());
         for text in [
-            "<h2>Proof</h2>",
+            ">Proof</a></h2>",
             "class=\"confirmed\">confirmed",
             "A/A",
             "class=\"ratio effect\"",
@@ -165,7 +165,7 @@ mod tests {
         ] {
             assert!(page.contains(text), "{text}\n{page}");
         }
-        assert!(!page.contains("<h2>Effects</h2>") && !page.contains("NaN"));
+        assert!(!page.contains(">Effects</a></h2>") && !page.contains("NaN"));
         assert!(render(&placebo()).contains(">same<"));
     }
 
