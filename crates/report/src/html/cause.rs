@@ -124,7 +124,8 @@ fn charts(run: &RunData, found: &Bottleneck) -> String {
     let chart = Chart {
         title: "The users",
         unit: "of the intended users",
-        note: "Grey: loads that passed. Green: the largest of them. Red: loads that failed.",
+        note: "Grey: loads that passed. Green, lines that rise: the largest of them. Red, dense \
+               lines that fall: loads that failed.",
         scale: Scale::Percent,
         seconds: &time.starts,
         lines,

@@ -152,25 +152,31 @@ impl Chart<'_> {
     }
 
     fn underlay(&self, out: &mut String, overlay: &Overlay) {
+        if overlay.bands.is_empty() && overlay.marks.is_empty() {
+            return;
+        }
         let first = self.seconds.first().copied().unwrap_or(0) as f64;
-        let at = |second: f64| ((second - first) / self.span_s() * 100.0).clamp(0.0, 100.0);
+        // Places are shares of the whole axis, which the style stretches with what is shown of it.
+        let at = |second: f64| ((second - first) / self.span_s()).clamp(0.0, 1.0);
+        out.push_str("<div class=\"under\">");
         for (from, until, class) in &overlay.bands {
             let (left, width) = (at(*from), at(*until) - at(*from));
             let _ = write!(
                 out,
-                "<i class=\"band {class}\" style=\"left:{left:.2}%;width:{width:.2}%\"></i>"
+                "<i class=\"band {class}\" style=\"--x:{left:.4};--w:{width:.4}\"></i>"
             );
         }
         for (second, what) in &overlay.marks {
             let left = at(*second);
-            // A text at the right edge is written to the left of its line.
-            let side = if left > 70.0 { " left" } else { "" };
+            // The text is on the side of the line that has more room.
+            let side = if left > 0.5 { " left" } else { "" };
             let _ = write!(
                 out,
-                "<i class=\"moment{side}\" style=\"left:{left:.2}%\"><span>{}</span></i>",
+                "<i class=\"moment{side}\" style=\"--x:{left:.4}\"><span>{}</span></i>",
                 escape(what)
             );
         }
+        out.push_str("</div>");
     }
 
     fn draw(
@@ -311,6 +317,27 @@ mod tests {
             let page = Chart { title, unit, note, scale, seconds: &[0], lines }.render();
             assert!(page.contains(">100 %<") && page.contains(">25 %<"), "{page}");
         }
+    }
+
+    #[test]
+    fn stretches_and_moments_have_their_places_as_shares_of_the_axis() {
+        let (title, unit, note, scale) = ("t", "s", "", Scale::Plain);
+        let lines = vec![Line::solid("a", 1, vec![Some(1.0); 2])];
+        let chart = Chart { title, unit, note, scale, seconds: &[-10, 30], lines };
+        let page = chart.render_over(&Overlay {
+            bands: vec![(0.0, 10.0, "pass"), (20.0, 99.0, "fail")],
+            marks: vec![(0.0, "<early>".into()), (20.0, "late".into())],
+            ..Overlay::default()
+        });
+        for part in [
+            "<div class=\"under\"><i class=\"band pass\" style=\"--x:0.2500;--w:0.2500\"></i>",
+            "<i class=\"band fail\" style=\"--x:0.7500;--w:0.2500\"></i>",
+            "<i class=\"moment\" style=\"--x:0.2500\"><span>&lt;early&gt;</span></i>",
+            "<i class=\"moment left\" style=\"--x:0.7500\"><span>late</span></i></div>",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        assert!(!chart.render().contains("class=\"under\""));
     }
 
     #[test]

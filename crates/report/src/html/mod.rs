@@ -38,6 +38,16 @@ use markup::escape;
 pub(crate) use tables::{WORST_MAX, trouble};
 pub(crate) use timeline::Timeline;
 
+/// The script of the page. Its parts share their names in a block that nothing else sees.
+const SCRIPT: &str = concat!(
+    "\"use strict\";\n{\n",
+    include_str!("script/plots.js"),
+    include_str!("script/cursor.js"),
+    include_str!("script/zoom.js"),
+    include_str!("script/input.js"),
+    "}\n",
+);
+
 /// The whole page.
 #[must_use]
 pub fn render(run: &RunData, summary: &Summary) -> String {
@@ -56,7 +66,7 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
             include_str!("page.css")
         ),
         &outline::landmarks(&parts(run, summary)),
-        &format!("<script>{}{script}</script></body></html>\n", include_str!("page.js")),
+        &format!("<script>{SCRIPT}{script}</script></body></html>\n"),
     ]
     .concat()
 }
