@@ -1,11 +1,12 @@
-//! The report page in a real browser: it opens without an error and without a network, and shows
-//! the run.
+//! The report page in a real browser: it opens without an error and without a network, shows the
+//! run, and its charts can be used by pointer and by keyboard.
 
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::json;
 use throng_sim::chromium::Chromium;
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
@@ -31,39 +32,115 @@ fn the_report_opens_in_a_browser_without_an_error() {
     let namespace = Namespace::with_veth("page", Ipv4Addr::new(10, 78, 0, 1)).unwrap();
     let mut browser = opened(&namespace, &ran);
     let fetched = browser.evaluate("performance.getEntriesByType('resource').length").unwrap();
-    assert_eq!(fetched, serde_json::json!(0), "the page fetches something");
+    assert_eq!(fetched, json!(0), "the page fetches something");
     let charts = browser.evaluate("document.querySelectorAll('svg').length").unwrap();
     assert!(charts.as_u64() >= Some(6), "{charts} charts\n{ran}");
+    lines_hide_and_come_back(&mut browser);
+    keys_say_the_values(&mut browser);
+    a_drag_zooms_all_charts(&mut browser);
+    let nameless = "[...document.querySelectorAll('a, button, summary')]
+        .filter(node => !node.textContent.trim()).map(node => node.outerHTML)";
+    assert_eq!(browser.evaluate(nameless).unwrap(), json!([]), "without a name");
     fits(&mut browser, "report");
+    assert_eq!(browser.evaluate("globalThis.met").unwrap(), json!([]), "errors of its use");
+}
+
+/// The buttons of a legend hide their lines and show them again.
+fn lines_hide_and_come_back(browser: &mut Chromium) {
+    let click = "(() => { const button = document.querySelector('.legend button'); button.click();
+        const line = button.closest('figure').querySelector('svg .line');
+        return [button.getAttribute('aria-pressed'), getComputedStyle(line).display]; })()";
+    assert_eq!(browser.evaluate(click).unwrap(), json!(["false", "none"]));
+    assert_eq!(browser.evaluate(click).unwrap(), json!(["true", "inline"]));
+}
+
+/// The arrow keys move one cursor over all charts, and the values at it are said.
+fn keys_say_the_values(browser: &mut Chromium) {
+    browser.evaluate("document.querySelector('.plot').focus()").unwrap();
+    press(browser, "ArrowRight");
+    let first = said(browser);
+    press(browser, "ArrowRight");
+    let second = said(browser);
+    assert!(first.contains(" s: ") && second.contains(" s: ") && first != second, "{first}");
+    let cursors = browser
+        .evaluate(
+            "document.querySelectorAll('.plot').length \
+             - document.querySelectorAll('.plot .cross').length",
+        )
+        .unwrap();
+    assert_eq!(cursors, json!(0), "charts without the cursor");
+}
+
+/// A drag over one chart shows the same stretch of time in all, and Escape shows all of it again.
+fn a_drag_zooms_all_charts(browser: &mut Chromium) {
+    let place = "(() => { const plot = document.querySelector('.plot');
+        plot.scrollIntoView({ block: 'center', behavior: 'instant' });
+        const box = plot.getBoundingClientRect();
+        return [box.left, box.width, box.top + box.height / 2]; })()";
+    let place = browser.evaluate(place).unwrap();
+    let [left, width, y] = [0, 1, 2].map(|index: usize| place[index].as_f64().unwrap());
+    for (kind, share) in [("mousePressed", 0.2), ("mouseMoved", 0.5), ("mouseReleased", 0.8)] {
+        let event = json!({ "type": kind, "x": left + share * width, "y": y, "button": "left",
+            "buttons": 1, "clickCount": 1 });
+        browser.command("Input.dispatchMouseEvent", &event).unwrap();
+    }
+    let stretches = "[...new Set([...document.querySelectorAll('.plot svg')]
+        .map(svg => svg.getAttribute('viewBox')))]";
+    let zoomed = browser.evaluate(stretches).unwrap();
+    assert_eq!(zoomed.as_array().map(Vec::len), Some(1), "{zoomed}");
+    assert_ne!(zoomed, json!(["0 0 1000 100"]), "the drag chose nothing");
+    assert!(said(browser).contains("Escape"), "{}", said(browser));
+    press(browser, "Escape");
+    assert_eq!(browser.evaluate(stretches).unwrap(), json!(["0 0 1000 100"]));
+}
+
+/// What the page told screen readers last.
+fn said(browser: &mut Chromium) -> String {
+    let said = browser.evaluate("document.querySelector('output.unseen').textContent").unwrap();
+    said.as_str().unwrap_or_default().to_owned()
+}
+
+/// Presses and releases a key by its name.
+fn press(browser: &mut Chromium, key: &str) {
+    for kind in ["keyDown", "keyUp"] {
+        let event = json!({ "type": kind, "key": key, "code": key });
+        browser.command("Input.dispatchKeyEvent", &event).unwrap();
+    }
 }
 
 /// The run's page in a browser, checked to be without errors.
 pub(crate) fn opened(namespace: &Namespace, ran: &Ran) -> Chromium {
     let page = ran.folder().join("report.html");
     let mut browser = Chromium::start(namespace).unwrap();
-    browser.command("Page.enable", &serde_json::json!({})).unwrap();
-    browser
-        .command("Page.addScriptToEvaluateOnNewDocument", &serde_json::json!({ "source": LISTEN }))
-        .unwrap();
+    browser.command("Page.enable", &json!({})).unwrap();
+    browser.command("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": LISTEN })).unwrap();
     browser.load(&format!("file://{}", page.display())).unwrap();
     let met = browser.evaluate("globalThis.met").unwrap();
-    assert_eq!(met, serde_json::json!([]), "the page met errors");
+    assert_eq!(met, json!([]), "the page met errors");
     browser
 }
 
-/// The page is no wider than a screen or a phone. Keeps screenshots of both, and of the dark
-/// screen.
+/// The page is no wider than a phone, a small and a large screen, light or dark. Keeps screenshots
+/// of the phone and of the large screen.
 pub(crate) fn fits(browser: &mut Chromium, name: &str) {
-    for (width, scheme) in [(1200, "light"), (360, "light"), (1200, "dark")] {
-        let size = serde_json::json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
-        browser.command("Emulation.setDeviceMetricsOverride", &size).unwrap();
-        let scheme_set = serde_json::json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        browser.command("Emulation.setEmulatedMedia", &scheme_set).unwrap();
-        let overflow =
-            browser.evaluate("document.documentElement.scrollWidth - innerWidth").unwrap();
-        assert!(overflow.as_i64() <= Some(0), "at {width} px the page is {overflow} px too wide");
-        let dark = if scheme == "dark" { "-dark" } else { "" };
-        keep_screenshot(browser, &format!("{name}-{width}{dark}"));
+    for scheme in ["light", "dark"] {
+        let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+        browser.command("Emulation.setEmulatedMedia", &features).unwrap();
+        for width in [360, 800, 1280] {
+            let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1,
+                "mobile": width < 500 });
+            browser.command("Emulation.setDeviceMetricsOverride", &size).unwrap();
+            let overflow =
+                browser.evaluate("document.documentElement.scrollWidth - innerWidth").unwrap();
+            assert!(
+                overflow.as_i64() <= Some(0),
+                "{scheme}, {width} px: the page is {overflow} px too wide"
+            );
+            // Between the two it looks like either.
+            if width != 800 {
+                keep_screenshot(browser, &format!("{name}-{width}-{scheme}"));
+            }
+        }
     }
 }
 
@@ -73,7 +150,7 @@ fn keep_screenshot(browser: &mut Chromium, name: &str) {
     let picture = browser
         .command(
             "Page.captureScreenshot",
-            &serde_json::json!({ "format": "png", "captureBeyondViewport": true }),
+            &json!({ "format": "png", "captureBeyondViewport": true }),
         )
         .unwrap();
     std::fs::create_dir_all(&folder).unwrap();
