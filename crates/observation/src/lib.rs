@@ -85,6 +85,9 @@ pub use policy::{SubscribePolicy, VcardPolicy};
 mod plan;
 pub use plan::{PlannedCohort, PlannedJoin, RunPlan};
 
+mod table;
+pub use table::{CellType, TableCell, TableColumn};
+
 mod observation;
 pub use observation::{
     CodedFrame, MediaPath, Observation, RefusedDestination, from_tap_kind, tap_kind,

@@ -13,7 +13,7 @@ use throng_observation::host::{
 use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{
     Codec, Detail, Distribution, HoldOutcome, Layer, MediaKind, Purpose, RequestOutcome, RunTime,
-    SubscribePolicy, TrackId, Unloaded, VcardPolicy,
+    SubscribePolicy, TableCell, TrackId, Unloaded, VcardPolicy,
 };
 
 use crate::table::Part;
@@ -30,6 +30,32 @@ pub(crate) trait Cell: Sized {
     fn to_sql(&self) -> ToSqlOutput<'_>;
     /// Reads the stored value.
     fn from_sql(value: ValueRef<'_>) -> FromSqlResult<Self>;
+    /// The value for other programs.
+    fn export(&self) -> Exported {
+        Exported::Cell(match self.to_sql() {
+            ToSqlOutput::Borrowed(value) => of_stored(value),
+            ToSqlOutput::Owned(value) => of_stored((&value).into()),
+            // The others are no values of rows.
+            _ => TableCell::Absent,
+        })
+    }
+}
+
+/// The value of a column for other programs.
+pub(crate) enum Exported {
+    /// A single one.
+    Cell(TableCell),
+    /// Samples, of which they get quantiles.
+    Samples(Distribution),
+}
+
+fn of_stored(value: ValueRef<'_>) -> TableCell {
+    match value {
+        ValueRef::Null | ValueRef::Blob(_) => TableCell::Absent,
+        ValueRef::Integer(number) => number.into(),
+        ValueRef::Real(number) => number.into(),
+        ValueRef::Text(text) => String::from_utf8_lossy(text).into_owned().into(),
+    }
 }
 
 /// Implements [`Cell`] for a type by conversion to and from another one.
@@ -135,6 +161,9 @@ impl Cell for Distribution {
             Some(bytes) => Self::from_bytes(bytes).map_err(FromSqlError::other),
         }
     }
+    fn export(&self) -> Exported {
+        Exported::Samples(self.clone())
+    }
 }
 
 impl<T: Cell> Cell for Option<T> {
@@ -185,20 +214,30 @@ fn from_json<T: DeserializeOwned>(text: String) -> FromSqlResult<T> {
     serde_json::from_str(&text).map_err(FromSqlError::other)
 }
 
-/// Binds the cells of a row to the parameters of a statement, from left to right.
-pub(crate) struct Binder<'a, 'c> {
-    statement: &'a mut Statement<'c>,
-    bound: usize,
+/// Takes the cells of a row, from left to right.
+pub(crate) enum Binder<'a, 'c> {
+    /// Binds them to the parameters of a statement, of which so many are bound.
+    Statement(&'a mut Statement<'c>, usize),
+    /// Lists them for other programs.
+    Exported(&'a mut Vec<Exported>),
 }
 
 impl<'a, 'c> Binder<'a, 'c> {
     pub(crate) fn new(statement: &'a mut Statement<'c>) -> Self {
-        Self { statement, bound: 0 }
+        Self::Statement(statement, 0)
     }
 
     pub(crate) fn put(&mut self, cell: &impl Cell) -> rusqlite::Result<()> {
-        self.bound += 1;
-        self.statement.raw_bind_parameter(self.bound, cell.to_sql())
+        match self {
+            Self::Statement(statement, bound) => {
+                *bound += 1;
+                statement.raw_bind_parameter(*bound, cell.to_sql())
+            }
+            Self::Exported(cells) => {
+                cells.push(cell.export());
+                Ok(())
+            }
+        }
     }
 }
 

@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 
 use throng_folder::{Folder, unfinished};
 use throng_observation::run::{DecodedRow, EventRow, Row, RunData, RunInfo};
-use throng_observation::{HttpRequestRow, RowSelector, RunPlan};
+use throng_observation::{HttpRequestRow, RowSelector, RunPlan, TableCell};
 
 use crate::table::list;
-use crate::{RebuiltRun, RunWriter, StoreError, Table, decoded, opened, reader, selected};
+use crate::{
+    RebuiltRun, RunWriter, StoreError, StoredTable, Table, decoded, exported, opened, reader,
+    selected,
+};
 
 /// The format of `run.db` that this version writes, and the newest that it reads; it reads all
 /// earlier ones. It rises when a column gets another name, which an earlier version takes for
@@ -27,6 +30,18 @@ pub(crate) const DATABASE: &str = "run.db";
 /// When it could not be made.
 pub fn create_private(path: impl AsRef<Path>) -> std::io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Makes a folder that is not there yet, as [`create_private`] does.
+///
+/// # Errors
+/// When it could not be made; of kind `AlreadyExists` where something has its name.
+pub fn create_new_private(path: impl AsRef<Path>) -> std::io::Result<()> {
+    let path = path.as_ref();
+    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+        create_private(above)?;
+    }
+    fs::DirBuilder::new().mode(0o700).create(path)
 }
 
 /// The database of the run at `path`.
@@ -156,6 +171,37 @@ impl RunFolder {
         reader::outline(&database(path.as_ref())?)
     }
 
+    /// Reads the run's information, its crowd, events and holds, and which hosts and series were
+    /// watched: what the rows of its other tables are shown with, in memory that depends little on
+    /// the length of the run.
+    ///
+    /// # Errors
+    /// As [`RunFolder::read`].
+    pub fn context(path: impl AsRef<Path>) -> Result<RunData, StoreError> {
+        reader::context(&database(path.as_ref())?)
+    }
+
+    /// The tables that are exported as they are stored and have rows.
+    ///
+    /// # Errors
+    /// As [`RunFolder::read`].
+    pub fn stored_tables(path: impl AsRef<Path>) -> Result<Vec<StoredTable>, StoreError> {
+        exported::with_rows(&database(path.as_ref())?)
+    }
+
+    /// Calls `each` with the rows of a table that is exported as it is stored, one after the other,
+    /// until it returns that it has enough; see [`StoredTable::columns`].
+    ///
+    /// # Errors
+    /// As [`RunFolder::read`].
+    pub fn export(
+        path: impl AsRef<Path>,
+        table: StoredTable,
+        mut each: impl FnMut(Vec<TableCell>) -> bool,
+    ) -> Result<(), StoreError> {
+        exported::each(&database(path.as_ref())?, table, &mut each)
+    }
+
     /// The results of decoding the run's tapped tracks.
     ///
     /// # Errors
@@ -239,7 +285,7 @@ impl RunFolder {
     pub fn put_with(
         &self,
         name: &str,
-        write: impl FnOnce(&mut dyn Write) -> Result<(), StoreError>,
+        write: impl FnOnce(&mut (dyn Write + Send)) -> Result<(), StoreError>,
     ) -> Result<PathBuf, StoreError> {
         let target = self.path().join(name);
         let unfinished = unfinished(name);

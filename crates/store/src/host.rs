@@ -50,7 +50,7 @@ struct Value;
 
 impl Group<f64> for Value {
     fn columns(out: &mut Vec<Column>) {
-        out.push(Column::declared("value", "value NUMERIC"));
+        out.push(Column::declared("value", "NUMERIC"));
     }
 
     fn bind(value: &f64, to: &mut Binder<'_, '_>) -> rusqlite::Result<()> {

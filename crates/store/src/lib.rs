@@ -27,6 +27,8 @@ mod writer;
 pub use writer::RunWriter;
 
 mod decoded;
+mod exported;
+pub use exported::StoredTable;
 mod reader;
 mod selected;
 pub use selected::Table;
@@ -35,4 +37,4 @@ mod rebuilt;
 pub use rebuilt::RebuiltRun;
 
 mod folder;
-pub use folder::{FORMAT, HostFile, RunFolder, create_private};
+pub use folder::{FORMAT, HostFile, RunFolder, create_new_private, create_private};

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode};
+use throng_observation::host::HostData;
 use throng_observation::run::RunData;
 
 use crate::schema::check_identity;
@@ -28,6 +29,20 @@ pub(crate) fn read(path: &Path) -> Result<RunData, StoreError> {
 /// Reads the run's information and the steps of its search, and no other rows.
 pub(crate) fn outline(path: &Path) -> Result<RunData, StoreError> {
     at_one_moment(path, |db| Ok(RunData { holds: list(db)?, ..info::outline(db)? }))
+}
+
+/// Reads the run's information, its crowd, events and holds, and which hosts and series were
+/// watched: what the rows of its other tables are shown with.
+pub(crate) fn context(path: &Path) -> Result<RunData, StoreError> {
+    at_one_moment(path, |db| {
+        Ok(RunData {
+            crowd: list(db)?,
+            events: list(db)?,
+            holds: list(db)?,
+            host: HostData { hosts: list(db)?, series: list(db)?, ..HostData::default() },
+            ..info::outline(db)?
+        })
+    })
 }
 
 /// All but the tables that are very large in a long run: participants, series, playback,

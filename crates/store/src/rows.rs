@@ -75,6 +75,10 @@ impl Stored for TrackRow {
     const TABLE: &'static str = "track";
     const KEY: &'static str = "participant, track";
     const ORDER: &'static str = "participant, track";
+
+    fn withdraw_sender_clock(&mut self) {
+        self.absolute_delay.withdraw(CaptureBasis::SenderReport);
+    }
 }
 
 columns! { LayerSwitchRow {

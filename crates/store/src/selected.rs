@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use rusqlite::Connection;
+use throng_observation::host::{HostRow, HostSample};
 use throng_observation::run::{
     CohortId, DecodedRow, ParticipantRow, Row, RunData, SeriesRow, TrackRow,
 };
@@ -56,6 +57,8 @@ pub enum Table {
     Playback,
     /// As [`Row::Player`], by their participants.
     Players,
+    /// As samples of [`Row::Host`], by time and series.
+    HostSamples,
 }
 
 /// Reads the run at `path` as `selector` wants it; `older_plan` makes the plan of a scenario, where
@@ -113,6 +116,10 @@ pub(crate) fn each(
         }
         Table::Players => {
             table::each(db, PlayerRow::ORDER, |_| None, |row| take(Row::Player(Box::new(row))))
+        }
+        Table::HostSamples => {
+            let order = HostSample::ORDER;
+            table::each(db, order, |_| None, |row| take(Row::Host(HostRow::Sample(row))))
         }
     })
 }

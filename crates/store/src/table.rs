@@ -11,6 +11,7 @@ use crate::cells::{Binder, Cell, Cells};
 /// A column: its name and its declaration.
 pub(crate) struct Column {
     pub(crate) name: &'static str,
+    pub(crate) sql_type: &'static str,
     declaration: String,
     /// What is read from a folder of an earlier version, which lacks the column: an expression of
     /// SQL. Without one, a file that lacks it is damaged.
@@ -32,11 +33,13 @@ impl Column {
     pub(crate) fn new<T: Cell>(name: &'static str) -> Self {
         let null = if T::NULLABLE { "" } else { " NOT NULL" };
         let declaration = format!("{name} {}{null}", T::SQL_TYPE);
-        Self { name, declaration, older: None, part: T::PART }
+        Self { name, sql_type: T::SQL_TYPE, declaration, older: None, part: T::PART }
     }
 
-    pub(crate) fn declared(name: &'static str, declaration: &str) -> Self {
-        Self { name, declaration: declaration.to_owned(), older: None, part: Part::Head }
+    /// A column that may hold NULL, of a type of SQL that no [`Cell`] has.
+    pub(crate) fn declared(name: &'static str, sql_type: &'static str) -> Self {
+        let declaration = format!("{name} {sql_type}");
+        Self { name, sql_type, declaration, older: None, part: Part::Head }
     }
 
     /// The column, which came later than its table.
@@ -127,6 +130,9 @@ pub(crate) trait Stored: Columns {
     /// Whether not every folder has the table: those of earlier versions, or of runs without such
     /// rows, which read as none.
     const MAY_BE_ABSENT: bool = false;
+
+    /// Takes back what a sender's clock said that was found wrong later.
+    fn withdraw_sender_clock(&mut self) {}
 }
 
 /// Implements [`Columns`]: the fields of a row in the order of their columns. A column has the name

@@ -46,7 +46,7 @@ fn a_report_replaces_links_and_not_what_they_lead_to() {
 fn a_report_that_fails_removes_only_its_own() {
     let (_place, folder, victim) = run();
     symlink(&victim, folder.join(".summary.json.unfinished")).unwrap();
-    let fails = |_: &mut dyn std::io::Write| Err(StoreError::NoFile(PathBuf::from("x")));
+    let fails = |_: &mut (dyn std::io::Write + Send)| Err(StoreError::NoFile(PathBuf::from("x")));
     assert!(RunFolder::open(&folder).unwrap().put_with("summary.json", fails).is_err());
     assert!(is_untouched(&victim) && !folder.join("summary.json").exists());
 }
