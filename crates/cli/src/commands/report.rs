@@ -32,11 +32,7 @@ pub(crate) fn remake(command: &Report) -> Result<Exit, CliError> {
         if matches!(error, StoreError::Incomplete { .. } | StoreError::Corrupt { .. }) {
             show_kept(&command.run, command.json);
         }
-        let exit = match error {
-            StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,
-            _ => Exit::Invalid,
-        };
-        CliError::new(exit, error)
+        CliError::unread(error)
     })
 }
 

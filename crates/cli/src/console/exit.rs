@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use throng_store::StoreError;
+
 /// The exit codes of every `throng` command. Their meaning is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -63,6 +65,15 @@ impl CliError {
     /// The target cannot be reached, or does not allow the load.
     pub(crate) fn target(message: impl std::fmt::Display) -> Self {
         Self { exit: Exit::Target, error: anyhow::anyhow!("{message}") }
+    }
+
+    /// A run cannot be read: another folder was meant, or it is damaged.
+    pub(crate) fn unread(error: StoreError) -> Self {
+        let exit = match error {
+            StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,
+            _ => Exit::Invalid,
+        };
+        Self::new(exit, error)
     }
 
     /// Throng itself failed.

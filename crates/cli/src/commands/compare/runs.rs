@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use throng_report::compare::{CompareRows, MeasuredRun};
-use throng_store::StoreError;
 
-use crate::console::{CliError, Exit};
+use crate::console::CliError;
 use crate::report;
 
 /// The file that makes a folder a run folder.
@@ -21,13 +20,7 @@ pub(super) fn measure(paths: &[PathBuf]) -> Result<Vec<MeasuredRun>, CliError> {
 }
 
 fn one(folder: &Path) -> Result<MeasuredRun, CliError> {
-    let run = report::read(folder, &mut CompareRows::default()).map_err(|error| {
-        let exit = match error {
-            StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,
-            _ => Exit::Invalid,
-        };
-        CliError::new(exit, error)
-    })?;
+    let run = report::read(folder, &mut CompareRows::default()).map_err(CliError::unread)?;
     let summary = report::summary(&run);
     Ok(MeasuredRun::of(&folder.display().to_string(), &run, &summary))
 }
@@ -59,6 +52,7 @@ fn folders_of(path: &Path) -> Result<Vec<PathBuf>, CliError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::console::Exit;
 
     #[test]
     fn a_folder_of_runs_stands_for_its_runs_in_their_order() {

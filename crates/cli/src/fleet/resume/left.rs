@@ -10,7 +10,7 @@ use throng_fleet::{Coordinator, Ledger};
 use throng_observation::run::{Ending, RunData};
 use throng_observation::shell;
 use throng_scenario::{Network, Plan, Scenario};
-use throng_store::{RunFolder, StoreError};
+use throng_store::RunFolder;
 
 use super::super::record::{Collected, Record};
 use super::super::{build, coordinate, error, feed};
@@ -30,13 +30,7 @@ pub(super) struct Left {
 
 impl Left {
     pub(super) fn read(folder: PathBuf) -> Result<Self, CliError> {
-        let run = RunFolder::outline(&folder).map_err(|error| {
-            let exit = match error {
-                StoreError::NoFolder(_) | StoreError::NoRun(_) => Exit::Usage,
-                _ => Exit::Invalid,
-            };
-            CliError::new(exit, error)
-        })?;
+        let run = RunFolder::outline(&folder).map_err(CliError::unread)?;
         let shown = folder.display();
         let record = Record::read(&folder).map_err(CliError::usage)?;
         let record = record.ok_or_else(|| {
