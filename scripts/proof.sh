@@ -2,7 +2,7 @@
 # The checks that take too long for every landing, one after another; docs/testing.md says when to run which and
 # their times.
 #   scripts/proof.sh [STEP]...      long mutations fuzz miri sanitizers ring soak kills kubernetes packages
-#                                lab stability fresh; all of them unless named
+#                                lab parquet stability fresh; all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/steps.sh
@@ -20,11 +20,16 @@ kills() { make build && scripts/kills.sh; }
 kubernetes() { make build && scripts/kubernetes_proof.sh; }
 packages() { make packages; }
 lab() { make lab; }
+# The default build, which all other checks are of, lacks the format.
+parquet() {
+  cargo clippy -p throng-cli --all-targets --locked --features parquet -- -D warnings &&
+    cargo nextest run -p throng-cli --locked --features parquet -E 'test(/(^|::)(tables|export)::/)'
+}
 stability() { make stability; }
 # Has a table of its own.
 fresh() { env -u THRONG_STEPS scripts/fresh.sh; }
 
-[[ $# -gt 0 ]] || set -- long mutations fuzz miri sanitizers ring soak kills kubernetes packages lab stability fresh
+[[ $# -gt 0 ]] || set -- long mutations fuzz miri sanitizers ring soak kills kubernetes packages lab parquet stability fresh
 for one in "$@"; do
   step "$one" "$one"
 done

@@ -27,6 +27,7 @@ mod scenario;
 mod secrets;
 mod session;
 mod store_writer;
+mod tables;
 mod watch;
 mod watchers;
 mod worker;

@@ -145,14 +145,15 @@ fn details(run: &RunData) -> String {
 
 /// Every table, and how many columns it has.
 fn tables(run: &RunData) -> [(String, usize); 4] {
-    let series: String = run.series.iter().map(|row| csv::series_line(run, row)).collect();
+    let series: String =
+        run.series.iter().map(|row| csv::line(&csv::series_row(run, row))).collect();
     let participants: String =
-        run.participants.iter().map(|row| csv::participant_line(run, row)).collect();
+        run.participants.iter().map(|row| csv::line(&csv::participant_row(run, row))).collect();
     let columns = csv::participant_columns();
     [
         (csv::header(&csv::series_columns()) + &series, csv::series_columns().len()),
         (csv::header(&columns) + &participants, columns.len()),
-        (csv::hosts(run), csv::SERVER_COLUMNS.len()),
+        (csv::hosts(run), csv::host_columns().len()),
         (csv::conference(run).unwrap_or_default(), csv::pair_columns().len()),
     ]
 }

@@ -13,7 +13,7 @@ pub use summary::{
 };
 
 mod summarise;
-pub use summarise::summarise;
+pub use summarise::{partial_reasons, summarise};
 
 mod answer;
 mod figures;

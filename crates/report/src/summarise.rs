@@ -154,7 +154,9 @@ impl Crowd {
     }
 }
 
-fn partial_reasons(run: &RunData) -> Vec<String> {
+/// Why a run is partial, as clauses; empty for one that is whole.
+#[must_use]
+pub fn partial_reasons(run: &RunData) -> Vec<String> {
     let mut because = Vec::new();
     match run.ending {
         Ending::Complete => {}

@@ -1,6 +1,7 @@
 //! The command line: what each command takes, in the words that `--help` prints.
 
 mod compare;
+mod export;
 mod fleet;
 mod history;
 mod init;
@@ -17,6 +18,7 @@ mod stage;
 mod watch;
 
 pub(crate) use compare::{Compare, Trend};
+pub(crate) use export::Export;
 pub(crate) use fleet::{Bus, Fleet, FleetCommand, FleetCommands, Manifest, OnLoss, Worker};
 pub(crate) use history::{Prune, Rerun, Runs, RunsCommand};
 pub(crate) use init::Init;
@@ -87,6 +89,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Make the report of a run again from its run.db
     Report(Report),
+    /// Write the rows of a run as tables for other programs: CSV, JSON lines, Parquet
+    Export(Export),
     /// Count the requests of a run's players by URI and status, and compare them with an access log
     Requests(Requests),
     /// Size and price another crowd from a run: resources, machines, cost by a price file

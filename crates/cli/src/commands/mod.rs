@@ -7,6 +7,7 @@ mod completions;
 mod consent;
 mod decode;
 mod doctor;
+mod export;
 mod ipc;
 mod man;
 mod price;
@@ -43,6 +44,7 @@ pub(crate) fn perform(command: &Command) -> Result<Exit, CliError> {
         Command::Trend(command) => compare::trend(command),
         Command::Check(command) => check::check(command),
         Command::Report(command) => report::remake(command),
+        Command::Export(command) => export::export(command),
         Command::Requests(command) => requests::requests(command),
         Command::Price(command) => price::price(command),
         Command::Runs(command) => runs::runs(command),

@@ -10,6 +10,7 @@ use throng_store::{RunFolder, StoreError, Table};
 
 use crate::args::Common;
 use crate::console::{CliError, Exit, print};
+use crate::tables::{self, Format};
 
 mod named_file;
 pub(crate) use named_file::{append, check};
@@ -101,58 +102,29 @@ fn put_all(
     folder.put("summary.json", summary.to_json())?;
     let page = folder.put("report.html", throng_report::html::render(run, summary))?;
     if with_csv {
-        let columns = csv::series_columns();
-        put_table(folder, "series.csv", &columns, Table::Series, |row| match row {
-            Row::Series(row) => csv::series_line(run, row),
-            _ => String::new(),
-        })?;
-        let columns = csv::participant_columns();
-        put_table(folder, "participants.csv", &columns, Table::Participants, |row| match row {
-            Row::Participant(row) => csv::participant_line(run, row),
-            _ => String::new(),
-        })?;
-        if !run.players.is_empty() {
-            let basis = run.latency_vote().basis();
-            let columns = csv::playback_columns();
-            put_table(folder, "playback.csv", &columns, Table::Playback, |row| match row {
-                Row::Playback(row) => csv::playback_line(run, basis, row),
-                _ => String::new(),
-            })?;
-            let columns = csv::player_columns();
-            put_table(folder, "players.csv", &columns, Table::Players, |row| match row {
-                Row::Player(row) => csv::player_line(row),
-                _ => String::new(),
-            })?;
-        }
-        if let Some(conference) = csv::conference(run) {
-            folder.put("conference.csv", conference)?;
-        }
-        if !run.host.samples.is_empty() {
-            folder.put("hosts.csv", csv::hosts(run))?;
-        }
+        put_tables(folder, run)?;
     }
     Ok(page)
 }
 
-/// Writes a table line by line as its rows are read: those of a day would take hundreds of
-/// megabytes of memory.
-fn put_table(
-    folder: &RunFolder,
-    name: &str,
-    columns: &[impl AsRef<str>],
-    table: Table,
-    line: impl Fn(&Row) -> String,
-) -> Result<PathBuf, StoreError> {
-    folder.put_with(name, |file| {
-        let mut written = file.write_all(csv::header(columns).as_bytes());
-        RunFolder::each(folder.path(), table, |row| {
-            if written.is_ok() {
-                written = file.write_all(line(&row).as_bytes());
-            }
-            written.is_ok()
-        })?;
-        written.map_err(|error| StoreError::Io { path: folder.path().join(name), error })
-    })
+/// Writes the tables of the report as CSV.
+fn put_tables(folder: &RunFolder, run: &RunData) -> Result<(), StoreError> {
+    let path = folder.path();
+    let mut tables = vec![tables::series(path, run), tables::participants(path, run)];
+    if !run.players.is_empty() {
+        let basis = run.latency_vote().basis();
+        tables.extend([tables::playback(path, run, basis), tables::players(path)]);
+    }
+    for table in &tables {
+        tables::put(folder, table, Format::Csv)?;
+    }
+    if let Some(conference) = csv::conference(run) {
+        folder.put("conference.csv", conference)?;
+    }
+    if !run.host.samples.is_empty() {
+        folder.put("hosts.csv", csv::hosts(run))?;
+    }
+    Ok(())
 }
 
 /// Prints the figures of each participant as its tracks are read.

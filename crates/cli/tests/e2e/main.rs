@@ -19,6 +19,7 @@ mod cors;
 mod cut_off;
 mod decode;
 mod doctor;
+mod export;
 mod find;
 mod fleet;
 mod history;

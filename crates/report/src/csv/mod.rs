@@ -1,53 +1,48 @@
 //! `series.csv`, `participants.csv`, `playback.csv`, `players.csv`, `conference.csv` and
-//! `hosts.csv` (RFC 4180): a header line, then a line a row. Absent figures are empty.
+//! `hosts.csv`: the columns and rows of each, which other formats have too, and how rows are written
+//! as CSV (RFC 4180): a header line, then a line a row. Absent figures are empty.
 
-use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write as _;
+use throng_observation::run::{CohortId, RunData, SeriesRow};
+use throng_observation::{CellType, Counter, SumUnit, TableCell, TableColumn, untrusted};
 
-use throng_observation::host::{HostId, HostSeries, SeriesId, Unit};
-use throng_observation::run::{ParticipantId, ParticipantRow, RunData, SeriesRow};
-use throng_observation::untrusted;
-use throng_observation::{Counter, MediaKind, Outcome, Phase, RunTime, SumUnit};
-
-use crate::conference::{Cell, Matrix};
 use crate::requests::{LogComparison, RequestReport};
 
+mod conference;
+pub use conference::{conference, pair_columns, pair_rows};
+mod hosts;
+pub use hosts::{HostRows, host_columns, hosts};
+mod participants;
+pub use participants::{participant_columns, participant_row};
 mod players;
-pub use players::{playback_columns, playback_line, player_columns, player_line};
+pub use players::{playback_columns, playback_row, player_columns, player_row};
+mod run;
+pub use run::{run_columns, run_row};
 mod series;
 
-/// The columns of [`series_line`].
+/// The columns of [`series_row`].
 #[must_use]
-pub fn series_columns() -> Vec<&'static str> {
+pub fn series_columns() -> Vec<TableColumn> {
     series::columns()
 }
 
-/// The columns of [`participant_line`]; every `_s` is seconds since the run's first intended join.
+/// A row of `series.csv`: a second, cohort and kind; see [`series_columns`].
 #[must_use]
-pub fn participant_columns() -> Vec<String> {
-    let begin = ["participant", "cohort", "intended_s"].map(str::to_owned);
-    let phases = Phase::ALL.map(|phase| format!("{}_s", phase.key()));
-    let end = ["ended_s", "outcome", "failure_reason", "failure_detail", "local_address"];
-    begin.into_iter().chain(phases).chain(end.map(str::to_owned)).collect()
+pub fn series_row(run: &RunData, row: &SeriesRow) -> Vec<TableCell> {
+    series::cells(run, row)
 }
 
 /// The first line of a table.
 #[must_use]
-pub fn header(columns: &[impl AsRef<str>]) -> String {
-    let names: Vec<&str> = columns.iter().map(AsRef::as_ref).collect();
+pub fn header(columns: &[TableColumn]) -> String {
+    let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     table(&names, std::iter::empty())
 }
 
-/// A line of `series.csv`: a second, cohort and kind; see [`series_columns`].
+/// A line of a table.
 #[must_use]
-pub fn series_line(run: &RunData, row: &SeriesRow) -> String {
-    line(&series::cells(run, row))
-}
-
-/// A line of `participants.csv`; see [`participant_columns`].
-#[must_use]
-pub fn participant_line(run: &RunData, row: &ParticipantRow) -> String {
-    line(&participant_row(run, row))
+pub fn line(cells: &[TableCell]) -> String {
+    let cells: Vec<_> = cells.iter().map(text).collect();
+    cells.join(",") + "\r\n"
 }
 
 /// The columns of [`requests`].
@@ -69,12 +64,12 @@ pub const REQUEST_COLUMNS: [&str; 11] = [
 #[must_use]
 pub fn requests(report: &RequestReport) -> String {
     let rows = report.uris.iter().map(|uri| {
-        let mut cells =
-            vec![uri.host.clone(), uri.path.clone(), uri.method.clone(), uri.status.clone()];
+        let names = [&uri.host, &uri.path, &uri.method, &uri.status];
         let counts =
             [uri.http_version.into(), uri.requests, uri.body_bytes, uri.cut_off, uri.broken_off];
-        cells.extend(counts.map(|count: u64| count.to_string()));
-        cells.extend([uri.first_s, uri.last_s].map(|second| number(Some(second))));
+        let mut cells = names.map(|name| TableCell::from(name.as_str())).to_vec();
+        cells.extend(counts.map(TableCell::from));
+        cells.extend([uri.first_s, uri.last_s].map(TableCell::from));
         cells
     });
     table(&REQUEST_COLUMNS, rows)
@@ -89,147 +84,47 @@ pub const COMPARED_REQUEST_COLUMNS: [&str; 6] =
 #[must_use]
 pub fn requests_beside_log(beside: &LogComparison) -> String {
     let rows = beside.uris.iter().map(|uri| {
-        let theirs = uri.theirs.map_or_else(String::new, |theirs| theirs.to_string());
-        let names = [&uri.method, &uri.path, &uri.status].map(Clone::clone);
-        names.into_iter().chain([uri.ours.to_string(), theirs, uri.cut_off.to_string()]).collect()
+        let names = [&uri.method, &uri.path, &uri.status];
+        let mut cells = names.map(|name| TableCell::from(name.as_str())).to_vec();
+        cells.extend([TableCell::from(uri.ours), uri.theirs.into(), uri.cut_off.into()]);
+        cells
     });
     table(&COMPARED_REQUEST_COLUMNS, rows)
 }
 
-/// The columns of [`hosts`]; labels are `name=value` with `;` between them.
-pub const SERVER_COLUMNS: [&str; 6] = ["at_s", "host", "metric", "labels", "unit", "value"];
-
-/// A line for every sample of every series of the watched hosts; see [`SERVER_COLUMNS`]. An empty
-/// value ends a series.
-#[must_use]
-pub fn hosts(run: &RunData) -> String {
-    let names: BTreeMap<HostId, &str> =
-        run.host.hosts.iter().map(|info| (info.host, info.name.as_str())).collect();
-    let series: HashMap<SeriesId, &HostSeries> =
-        run.host.series.iter().map(|series| (series.id, series)).collect();
-    let mut out = header(&SERVER_COLUMNS);
-    // A series may have millions of samples; its name and labels are formatted once.
-    for samples in run.host.samples.chunk_by(|a, b| a.series == b.series) {
-        let Some(of) = samples.first().and_then(|first| series.get(&first.series)) else {
-            continue;
-        };
-        let labels: Vec<_> =
-            of.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let host =
-            names.get(&of.host).map_or_else(|| of.host.0.to_string(), |name| (*name).to_owned());
-        let fixed: Vec<_> =
-            [&host, &of.metric, &labels.join(";")].into_iter().map(|cell| quoted(cell)).collect();
-        let fixed = fixed.join(",");
-        let unit = unit(of.unit);
-        for sample in samples {
-            let at_s = sample.at.as_secs_f64();
-            let value = number(Some(sample.value).filter(|value| value.is_finite()));
-            // Writing to a String cannot fail.
-            let _ = write!(out, "{at_s},{fixed},{unit},{value}\r\n");
-        }
-    }
-    out
+fn named(columns: &[(&str, CellType)]) -> Vec<TableColumn> {
+    columns.iter().map(|(name, holds)| TableColumn::new(*name, *holds)).collect()
 }
 
-/// Between whom a stream is.
-type Pair = (MediaKind, ParticipantId, ParticipantId);
-
-/// What stands in a column of the streams of a conference.
-type OfPair = fn(&Pair, &Cell<'_>) -> String;
-
-/// The columns of [`conference`], each with its cell.
-const OF_PAIR: &[(&str, OfPair)] = &[
-    ("from", |(_, from, _), _| from.0.to_string()),
-    ("to", |(_, _, to), _| to.0.to_string()),
-    ("kind", |(kind, ..), _| kind.key().into()),
-    ("expected", |_, cell| cell.is_expected.to_string()),
-    ("plays", |_, cell| cell.plays().to_string()),
-    ("first_frame_ms", |_, cell| number(cell.first_frame_ms())),
-    ("packets_original", |_, cell| cell.counters().packets_original.to_string()),
-    ("packets_lost", |_, cell| cell.counters().packets_lost.to_string()),
-    ("loss_ratio", |_, cell| number(cell.loss_ratio())),
-    ("delay_ms_p95", |_, cell| number(cell.delay_ms_p95())),
-    ("freeze_count", |_, cell| cell.freeze_count().to_string()),
-    ("freeze_ratio", |_, cell| number(cell.freeze_ratio())),
-    ("planned", |_, cell| cell.is_planned.to_string()),
-];
-
-/// The columns of [`conference`].
-#[must_use]
-pub fn pair_columns() -> Vec<&'static str> {
-    OF_PAIR.iter().map(|(name, _)| *name).collect()
-}
-
-/// A line for each stream from one participant to another; see [`pair_columns`]. `None` for a run
-/// that was no conference.
-#[must_use]
-pub fn conference(run: &RunData) -> Option<String> {
-    let matrix = Matrix::of(run)?;
-    let rows = matrix
-        .cells
-        .iter()
-        .map(|(pair, cell)| OF_PAIR.iter().map(|(_, of)| of(pair, cell)).collect());
-    Some(table(&pair_columns(), rows))
-}
-
-fn unit(unit: Unit) -> &'static str {
-    match unit {
-        Unit::Count => "count",
-        Unit::PerSecond => "per_second",
-        Unit::Bytes => "bytes",
-        Unit::BytesPerSecond => "bytes_per_second",
-        Unit::Ratio => "ratio",
-        Unit::Milliseconds => "milliseconds",
-    }
-}
-
-fn participant_row(run: &RunData, row: &ParticipantRow) -> Vec<String> {
-    let mut cells = vec![
-        row.participant.0.to_string(),
-        cohort(run, row.cohort.0),
-        number(Some(row.intended_at.as_secs_f64())),
-    ];
-    cells.extend(
-        Phase::ALL.iter().map(|phase| number(row.reached.get(phase).map(|at| at.as_secs_f64()))),
-    );
-    cells.push(number(row.ended_at.map(RunTime::as_secs_f64)));
-    cells.extend(match &row.outcome {
-        None => [String::new(), String::new(), String::new()],
-        Some(Outcome::Completed) => ["completed".into(), String::new(), String::new()],
-        Some(Outcome::Failed(failure)) => {
-            ["failed".into(), failure.reason.key(), failure.detail.to_string()]
-        }
-    });
-    cells.push(row.local_address.clone().unwrap_or_default());
-    cells
-}
-
-fn cohort(run: &RunData, id: u16) -> String {
-    run.info.cohorts.get(usize::from(id)).cloned().unwrap_or_else(|| id.to_string())
+fn cohort(run: &RunData, id: CohortId) -> TableCell {
+    let name = run.info.cohorts.get(usize::from(id.0)).cloned();
+    name.unwrap_or_else(|| id.0.to_string()).into()
 }
 
 /// A sum; times are in seconds.
-fn sum(counter: &Counter, sum: i64) -> String {
+fn sum(counter: &Counter, sum: i64) -> TableCell {
     match counter.unit {
-        SumUnit::Microseconds => number(Some(sum as f64 / 1e6)),
-        SumUnit::Count | SumUnit::Bytes => sum.to_string(),
+        SumUnit::Microseconds => TableCell::from(sum as f64 / 1e6),
+        SumUnit::Count | SumUnit::Bytes => sum.into(),
     }
 }
 
-fn number(value: Option<f64>) -> String {
-    value.map_or_else(String::new, |value| format!("{value}"))
-}
-
-fn table(columns: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+fn table(columns: &[&str], rows: impl Iterator<Item = Vec<TableCell>>) -> String {
     let mut out = columns.join(",");
     out.push_str("\r\n");
     rows.for_each(|row| out.push_str(&line(&row)));
     out
 }
 
-fn line(cells: &[String]) -> String {
-    let cells: Vec<_> = cells.iter().map(|cell| quoted(cell)).collect();
-    cells.join(",") + "\r\n"
+/// A cell; an absent one is empty.
+fn text(cell: &TableCell) -> String {
+    match cell {
+        TableCell::Absent => String::new(),
+        TableCell::Integer(number) => number.to_string(),
+        TableCell::Number(number) => number.to_string(),
+        TableCell::Text(text) => quoted(text),
+        TableCell::Flag(flag) => flag.to_string(),
+    }
 }
 
 /// Quotes what RFC 4180 wants quoted. Failure details hold what a server said, so a text that a
@@ -268,32 +163,26 @@ mod tests {
     }
 
     #[test]
-    fn a_server_has_a_line_for_each_sample() {
-        let run = crate::server::tests::watched();
-        let csv = hosts(&run);
-        assert_eq!(csv.lines().count(), run.host.samples.len() + 1);
-        let line = csv.lines().nth(1).unwrap();
-        assert_eq!(
-            line,
-            "-3.97,media one,thread.cpu,pid=4000;process=janus;thread=hloop 1;tid=4012,ratio,0"
-        );
-    }
-
-    #[test]
-    fn a_conference_has_a_line_for_each_stream_and_other_runs_no_table() {
-        let csv = conference(&crate::conference::tests::lesson(4, 20, |_| 1.0)).unwrap();
-        assert_eq!(csv.lines().count(), 1 + 4 * 3 * 2);
-        assert!(csv.contains("\r\n0,1,video,true,true,"), "{csv}");
-        assert!(conference(&crate::example::healthy(4, 20)).is_none());
-    }
-
-    #[test]
-    fn every_line_has_every_column() {
+    fn every_row_has_every_column_and_cells_of_its_kind() {
         let run = crate::example::degraded();
-        let cells = |line: String| line.strip_suffix("\r\n").map(|line| line.split(',').count());
-        let columns = participant_columns();
-        let participants = Some(columns.len());
-        let first = participant_line(&run, &run.participants[0]);
-        assert_eq!([header(&columns), first].map(cells), [participants; 2]);
+        let check = |columns: Vec<TableColumn>, cells: Vec<TableCell>| {
+            assert_eq!(cells.len(), columns.len());
+            for (column, cell) in columns.iter().zip(cells) {
+                let holds = cell.holds();
+                assert!(holds.is_none_or(|holds| holds == column.holds), "{column:?} {cell:?}");
+            }
+            assert_eq!(header(&columns).split(',').count(), columns.len());
+        };
+        check(series_columns(), series_row(&run, &run.series[0]));
+        check(participant_columns(), participant_row(&run, &run.participants[0]));
+        check(run_columns(), run_row(&run));
+        let watched = crate::server::tests::watched();
+        let sample = HostRows::of(&watched.host).row(&watched.host.samples[0]);
+        check(host_columns(), sample.unwrap());
+        let lesson = crate::conference::tests::lesson(4, 20, |_| 1.0);
+        pair_rows(&lesson).unwrap().into_iter().for_each(|row| check(pair_columns(), row));
+        let players = crate::playback::tests::players(20);
+        let basis = throng_observation::LatencyBasis::PlaylistEdge;
+        check(playback_columns(), playback_row(&players, basis, &players.playback[12]));
     }
 }
