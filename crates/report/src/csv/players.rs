@@ -4,8 +4,8 @@
 use throng_observation::CellType::{self, Integer, Number, Text};
 use throng_observation::run::RunData;
 use throng_observation::{
-    Counter, Counters as _, LatencyBasis, PlaybackCounters, PlaybackRow, PlayerRow, SumUnit,
-    TableCell, TableColumn,
+    Counters as _, LatencyBasis, PlaybackCounters, PlaybackRow, PlayerRow, SumUnit, TableCell,
+    TableColumn,
 };
 
 use super::{cohort, named, sum};
