@@ -25,6 +25,8 @@ debian() { # PACKAGE...
   # From these a package that is installed later makes that file anew.
   mkdir -p "$root/usr/local/share"
   cp -rL /usr/local/share/ca-certificates "$root/usr/local/share/"
+  # Made for its owner alone, but the root of a machine is anybody's.
+  chmod 755 "$root"
   local settings
   for settings in /etc/apt/sources.list /etc/pip.conf /etc/npmrc ~/.npmrc ~/.config/pip ~/.cargo/config.toml; do
     [[ ! -e $settings ]] || { mkdir -p "$root/$(dirname "$settings")" && cp -rL "$settings" "$root/$(dirname "$settings")/"; }
