@@ -195,7 +195,7 @@ impl SearchLoop<'_> {
 
     fn publish(&self) {
         let is_over = self.search.end().is_some();
-        for metrics in &self.metrics {
+        if let Some(metrics) = &self.metrics {
             metrics.set_search(self.search.progress(), is_over);
         }
     }

@@ -28,7 +28,8 @@ fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
     let said = String::from_utf8_lossy(body);
     let is_refusal = *status == StatusCode::UNAUTHORIZED
         && (said.contains("permission") || said.contains("authorization token"));
-    if !is_refusal && !(status.is_success() && said.trim() == "success") {
+    let is_welcome = status.is_success() && said.trim() == "success";
+    if !is_refusal && !is_welcome {
         return None;
     }
     let complete = given.complete();

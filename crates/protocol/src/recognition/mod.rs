@@ -32,6 +32,9 @@ pub use self::ask::{Ask, Dialogue, Turn};
 pub use self::given::Given;
 pub use self::prober::{Prober, Tried};
 
+/// What an answer tells, and what to ask for more; `None`: it is another protocol's.
+type Read = fn(&Given, &Answer) -> Option<(Found, Option<Ask>)>;
+
 /// What is asked of a server to know a protocol, and how its answers are read.
 struct Kind {
     /// Its name for people.
@@ -41,8 +44,7 @@ struct Kind {
     /// Whether it is asked where the URL names no protocol of throng.
     is_asked: fn(&Given) -> bool,
     ask: fn(&Given) -> Ask,
-    /// What an answer tells, and what to ask for more; `None`: it is another protocol's.
-    read: fn(&Given, &Answer) -> Option<(Found, Option<Ask>)>,
+    read: Read,
     /// Adds what the answer to the second request tells.
     refine: fn(&mut Found, &Given, &Answer),
 }

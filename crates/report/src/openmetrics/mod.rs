@@ -5,7 +5,7 @@
 //! rows, judged objectives, progress of a search -> Metrics -> Exposition -> text
 //! ```
 //! Names, units and meanings of sums, of objectives and of hosts come from their catalogues, so
-//! that a new one is exposed without a line here; the others are in [`declared`]. Labels are
+//! that a new one is exposed without a line here; the others are in `declared.rs`. Labels are
 //! bounded: a larger crowd or server has no more series.
 
 mod bounded;
