@@ -8,6 +8,7 @@ use throng_report::csv;
 use super::json_lines::JsonLines;
 #[cfg(feature = "parquet")]
 use super::parquet::Parquet;
+use super::row_writer::RowWriter;
 
 /// A format of files of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,15 +20,6 @@ pub(crate) enum Format {
     /// Parquet; an absent cell is null.
     #[cfg(feature = "parquet")]
     Parquet,
-}
-
-/// Writes the rows of a table.
-pub(super) trait RowWriter {
-    /// Writes a row, which has a cell for each column.
-    fn row(&mut self, cells: Vec<TableCell>) -> io::Result<()>;
-
-    /// Writes what a file ends with.
-    fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
 impl Format {

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use throng_observation::{TableCell, TableColumn};
 
-use super::format::RowWriter;
+use super::row_writer::RowWriter;
 
 pub(super) struct JsonLines<'w> {
     file: &'w mut (dyn Write + Send),

@@ -5,6 +5,7 @@ mod format;
 mod json_lines;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod row_writer;
 #[cfg(test)]
 mod tests;
 

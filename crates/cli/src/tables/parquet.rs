@@ -12,7 +12,7 @@ use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::{Type, TypePtr};
 use throng_observation::{CellType, TableCell, TableColumn};
 
-use super::format::RowWriter;
+use super::row_writer::RowWriter;
 
 /// Cells of a row group: a cell takes some 10 bytes until its group is written, text more.
 const CELLS: usize = 1 << 20;

@@ -215,8 +215,8 @@ mod of_parquet {
     use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
     use ::parquet::record::{Field, Row as Record};
 
-    use super::super::format::RowWriter as _;
     use super::super::parquet::Parquet;
+    use super::super::row_writer::RowWriter as _;
     use super::*;
 
     fn field(row: &Record, name: &str) -> Field {

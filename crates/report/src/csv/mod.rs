@@ -1,6 +1,6 @@
 //! `series.csv`, `participants.csv`, `playback.csv`, `players.csv`, `conference.csv` and
-//! `hosts.csv`: the columns and rows of each, which other formats have too, and how rows are written
-//! as CSV (RFC 4180): a header line, then a line a row. Absent figures are empty.
+//! `hosts.csv`: the columns and rows of each, which other formats have too, and how rows are
+//! written as CSV (RFC 4180): a header line, then a line a row. Absent figures are empty.
 
 use throng_observation::run::{CohortId, RunData, SeriesRow};
 use throng_observation::{CellType, Counter, SumUnit, TableCell, TableColumn, untrusted};
