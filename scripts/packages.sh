@@ -24,10 +24,11 @@ tree=$out/work/tree
 # The same commit, toolchain and tools give the same bytes.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 
-# The files as they lie in a system, and beside them those of the tarball.
+# The files as they lie in a system, and beside them those of the tarball, which has no service: its
+# program is not in /usr/bin.
 files() {
   local work=$out/work flat=$out/work/$release share=$tree/usr/share
-  mkdir -p "$flat"/{completions,man,systemd} "$tree"/usr/{bin,lib/systemd/system} \
+  mkdir -p "$flat"/{completions,man} "$tree"/usr/{bin,lib/systemd/system} \
     "$share"/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d,man/man1,doc/throng}
   strip -o "$flat/throng" "$binary"
   objcopy --only-keep-debug "$binary" "$work/throng.debug"
@@ -37,10 +38,9 @@ files() {
   "$flat/throng" man "$flat/man"
   scripts/third_party.py "$machine-unknown-linux-gnu" "$flat"
   cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$flat/"
-  cp deploy/systemd/throng-watch.service "$flat/systemd/"
 
   cp "$flat/throng" "$tree/usr/bin/"
-  cp "$flat/systemd/throng-watch.service" "$tree/usr/lib/systemd/system/"
+  cp deploy/systemd/throng-watch.service "$tree/usr/lib/systemd/system/"
   cp "$flat/completions/throng.bash" "$share/bash-completion/completions/throng"
   cp "$flat/completions/_throng" "$share/zsh/vendor-completions/"
   cp "$flat/completions/throng.fish" "$share/fish/vendor_completions.d/"
