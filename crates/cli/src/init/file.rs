@@ -1,14 +1,17 @@
 //! The file that `throng init` writes.
 
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
 use throng_observation::masked::masked;
 
 use crate::args::Init;
 use crate::console::CliError;
+
+/// The mode of a file that only its owner may read.
+const OWNER_ALONE: u32 = 0o600;
 
 /// Whether the file can be written, before anything is sent.
 pub(super) fn check(command: &Init) -> Result<(), CliError> {
@@ -37,19 +40,33 @@ fn exists(file: &Path) -> CliError {
 /// Writes it; for its owner alone if the URL has a secret.
 pub(super) fn write(command: &Init, text: &str) -> Result<(), CliError> {
     let file = &command.output;
-    let mode = if masked(&command.url) == command.url { 0o666 } else { 0o600 };
+    let has_secret = masked(&command.url) != command.url;
     let mut options = OpenOptions::new();
-    options.write(true).mode(mode);
+    options.write(true).mode(if has_secret { OWNER_ALONE } else { 0o666 });
     if command.force {
         options.create(true).truncate(true);
     } else {
         options.create_new(true);
     }
-    let written = options.open(file).and_then(|mut file| file.write_all(text.as_bytes()));
+    let written = options.open(file).and_then(|mut opened| {
+        if has_secret {
+            hide(&opened)?;
+        }
+        opened.write_all(text.as_bytes())
+    });
     written.map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => exists(file),
+        io::ErrorKind::AlreadyExists => exists(file),
         _ => CliError::usage(format!("cannot write {}: {error}", file.display())),
     })
+}
+
+/// Makes a file readable for its owner alone: one that was there has kept the mode that it had. A
+/// device or a pipe is not made so, as it is no file of the user's.
+fn hide(file: &File) -> io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(OWNER_ALONE))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -100,10 +117,16 @@ mod tests {
 
     #[test]
     fn a_url_with_a_password_is_for_its_owner_alone() {
-        use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.toml");
+        let mode = || file.metadata().unwrap().permissions().mode() & 0o777;
         write(&command(&file, "rtsp://me:secret@h/cam", false), "x").unwrap();
-        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(mode(), 0o600);
+        for (url, expect) in [("rtsp://h/cam", 0o644), ("rtsp://me:secret@h/cam", 0o600)] {
+            std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+            write(&command(&file, url, true), url).unwrap();
+            assert_eq!(mode(), expect, "{url} over a file that all may read");
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), url);
+        }
     }
 }
