@@ -6,6 +6,7 @@ mod answer;
 mod child;
 mod choose;
 mod chosen;
+mod ending;
 mod folder;
 mod left;
 mod machine;
@@ -29,21 +30,12 @@ use crate::args::{self, Matrix, Prove};
 use crate::console::{CliError, Exit, Interrupt, print, say};
 use crate::fleet::{self, FleetWorkers};
 use crate::{report, run_id};
+use ending::{Stopped, ended};
 use folder::MatrixFolder;
 use machine::Machine;
 use options::{Kind, Options};
 use plan::MatrixPlan;
 use run::CellRunner;
-
-/// Why runs are missing at the end.
-enum Stopped {
-    /// A signal came.
-    Interrupted,
-    /// The workers did not come, or one did not play.
-    NoFleet(String),
-    /// What a proof measures is not chosen: why.
-    NoSearch(String),
-}
 
 pub(crate) fn matrix(command: &Matrix) -> Result<Exit, CliError> {
     experiment(command, Options::of(command, Kind::Matrix, None))
@@ -133,16 +125,8 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         }
     };
     let plan = folder.as_decided(plan);
-    let report = answer::make(&plan, &folder, command.json, command.markdown.as_deref())?;
-    let Some(stopped) = stopped else { return Ok(answer::exit(&report)) };
-    say(&format!("to continue this {}: {resume}", kind.noun()));
-    match stopped {
-        Stopped::Interrupted => Ok(Exit::Interrupted),
-        Stopped::NoFleet(why) => {
-            Err(CliError::invalid(anyhow::anyhow!("the fleet does not play: {why}")))
-        }
-        Stopped::NoSearch(why) => Err(CliError::invalid(anyhow::anyhow!("not decided: {why}"))),
-    }
+    let report = answer::make(&plan, &folder, command.json, command.markdown.as_deref());
+    ended(report, stopped, &format!("to continue this {}: {resume}", kind.noun()))
 }
 
 /// The plan of a file, or that of the folder to resume, with the folder.

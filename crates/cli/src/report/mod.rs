@@ -1,5 +1,6 @@
 //! The report of a run: summary.json, report.html, tables, terminal text, exit code.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use throng_observation::run::{Ending, Row, RunData};
@@ -45,18 +46,20 @@ impl ReportOptions {
             .try_for_each(|(flag, file)| file.as_ref().map_or(Ok(()), |file| check(flag, file)))
     }
 
-    /// Writes the files that the flags name.
+    /// Writes the files that the flags name; one that cannot be written keeps no other from it.
     fn put_named(&self, run: &RunData, summary: &Summary) -> Result<(), StoreError> {
-        if let Some(file) = &self.junit {
-            std::fs::write(file, junit::of_run(summary).to_xml())
-                .map_err(|error| StoreError::Io { path: file.clone(), error })?;
-        }
-        if let Some(file) = &self.markdown {
-            append(file, &markdown::of_run(run, summary))
-                .map_err(|error| StoreError::Io { path: file.clone(), error })?;
-        }
-        Ok(())
+        let put_junit = |file: &Path| std::fs::write(file, junit::of_run(summary).to_xml());
+        let put_markdown = |file: &Path| append(file, &markdown::of_run(run, summary));
+        let junit = put(self.junit.as_deref(), put_junit);
+        let markdown = put(self.markdown.as_deref(), put_markdown);
+        junit.and(markdown)
     }
+}
+
+/// Writes a file, if there is to be one.
+fn put(file: Option<&Path>, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), StoreError> {
+    let Some(file) = file else { return Ok(()) };
+    write(file).map_err(|error| StoreError::Io { path: file.to_owned(), error })
 }
 
 /// Reads the rows of a run folder that `rows` keeps.
@@ -161,3 +164,24 @@ fn exit(run: &RunData, summary: &Summary) -> Exit {
 
 #[cfg(test)]
 mod golden_tests;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_written_keeps_no_other_from_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (no_file, file) = (folder.path().to_owned(), folder.path().join("answer"));
+        let run = RunData::default();
+        for (junit, markdown, begin) in
+            [(&no_file, &file, "### throng"), (&file, &no_file, "<?xml")]
+        {
+            let (junit, markdown) = (Some(junit.clone()), Some(markdown.clone()));
+            let wanted = ReportOptions { junit, markdown, ..ReportOptions::default() };
+            assert!(wanted.put_named(&run, &summary(&run)).is_err());
+            let written = std::fs::read_to_string(&file).unwrap();
+            assert!(written.starts_with(begin), "{written}");
+        }
+    }
+}

@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
+use rustix::fs::Access;
+
 use crate::console::CliError;
 
 /// Refuses a file of `flag` that cannot be written, before the run whose answer it would get. Makes
@@ -12,7 +14,10 @@ pub(crate) fn check(flag: &str, file: &Path) -> Result<(), CliError> {
     let problem = match fs::metadata(file) {
         Ok(found) if found.is_file() || found.is_dir() => opened(file).err(),
         Ok(_) => None,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && has_folder(file) => None,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match file.parent() {
+            Some(folder) => takes_files(folder).err(),
+            None => Some(error),
+        },
         Err(error) => Some(error),
     };
     match problem {
@@ -33,13 +38,16 @@ fn opened(file: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).open(file)
 }
 
-/// Whether the folder is there in which the file would be made.
-fn has_folder(file: &Path) -> bool {
-    file.parent().is_some_and(|folder| folder.as_os_str().is_empty() || folder.is_dir())
+/// Whether a file may be made in the folder, by the word of the kernel.
+fn takes_files(folder: &Path) -> io::Result<()> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use crate::console::Exit;
 
@@ -62,7 +70,10 @@ mod tests {
         assert!(check("--markdown", &file).is_ok());
         assert_eq!(fs::read_to_string(&file).unwrap(), "kept");
         assert!(check("--markdown", Path::new("/dev/stdout")).is_ok());
-        for wrong in [folder.path().to_owned(), folder.path().join("no/a.md"), file.join("a.md")] {
+        let (no_folder, no_file) = (folder.path().join("no/a.md"), folder.path().to_owned());
+        // The kernel lets nobody make a file there, not even root.
+        let no_right = PathBuf::from("/proc/sys/a.md");
+        for wrong in [no_file, no_folder, no_right, file.join("a.md"), PathBuf::new()] {
             let stop = check("--markdown", &wrong).unwrap_err();
             let said = stop.error.to_string();
             assert_eq!(stop.exit, Exit::Usage);

@@ -230,6 +230,7 @@ fn what_is_no_run_is_a_usage_error() {
         (vec!["report", empty, "--markdown", empty], "--markdown"),
         // Before anything is sent.
         (vec!["view", "whep+http://127.0.0.1:9/whep", "--markdown", "/nowhere/a.md"], "/nowhere"),
+        (vec!["view", "whep+http://127.0.0.1:9/whep", "--junit", "/proc/sys/a.xml"], "/proc/sys"),
         (vec!["trend", empty], "is not a run folder"),
         (vec!["trend"], "RUN"),
     ] {
