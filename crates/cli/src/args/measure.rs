@@ -59,6 +59,9 @@ pub(crate) struct Doctor {
     /// How many viewers are to play; exit code 4 if the machine does not allow them
     #[arg(short = 'n', long, value_name = "N", value_parser = viewers)]
     pub(crate) viewers: Option<u32>,
+    /// Local addresses that they use in turn, such as 127.0.0.2-127.0.0.20; repeatable
+    #[arg(long, value_name = "RANGE")]
+    pub(crate) source_ip: Vec<String>,
     /// Print JSON instead of the table
     #[arg(long)]
     pub(crate) json: bool,

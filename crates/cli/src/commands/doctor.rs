@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde_json::json;
 use throng_observation::untrusted;
 use throng_report::columns::columns;
-use throng_scenario::{Scenario, ScenarioFlags};
+use throng_scenario::{AddressRange, Plan, Scenario, ScenarioFlags};
 
 use crate::args;
 use crate::console::{CliError, Exit, print, print_json};
@@ -15,14 +15,15 @@ use crate::session;
 /// A viewer by WebRTC; nothing is sent there.
 const VIEWER: &str = "whep+http://127.0.0.1/whep";
 
+/// The viewers of the largest crowd.
+const VIEWERS_MAX: u32 = 1_000_000;
+
 pub(crate) fn doctor(command: &args::Doctor) -> Result<Exit, CliError> {
-    let flags = ScenarioFlags {
-        url: VIEWER.to_owned(),
-        duration: Some("1s".to_owned()),
-        ..ScenarioFlags::default()
-    };
-    let scenario = Scenario::from_flags(&flags).map_err(CliError::usage)?;
-    let checks = checks(&Facts::read(session::needs(&scenario.plan())));
+    let plan = plan(&command.source_ip)?;
+    if let Some(problem) = session::foreign_source(&plan) {
+        return Err(CliError::usage(problem));
+    }
+    let checks = checks(&Facts::read(session::needs(&plan)));
     let viewers = command.viewers.map(u64::from);
     let fit = viewers.map(|viewers| fit(&checks, viewers));
     if command.json {
@@ -33,6 +34,22 @@ pub(crate) fn doctor(command: &args::Doctor) -> Result<Exit, CliError> {
         print(&text(&checks, viewers));
     }
     Ok(if fit == Some(false) { Exit::Invalid } else { Exit::Met })
+}
+
+/// The plan of a viewer at each of the source addresses, or of one viewer.
+fn plan(source_ips: &[String]) -> Result<Plan, CliError> {
+    // Of what is no range the scenario says why.
+    let ranges = source_ips.iter().filter_map(|text| text.parse::<AddressRange>().ok());
+    let addresses = ranges.fold(0_u128, |all, range| all.saturating_add(range.len()));
+    let flags = ScenarioFlags {
+        url: VIEWER.to_owned(),
+        size: Some(u32::try_from(addresses).unwrap_or(VIEWERS_MAX).clamp(1, VIEWERS_MAX)),
+        every: Some("0s".to_owned()),
+        duration: Some("1s".to_owned()),
+        source_ips: source_ips.to_vec(),
+        ..ScenarioFlags::default()
+    };
+    Ok(Scenario::from_flags(&flags).map_err(CliError::usage)?.plan())
 }
 
 /// Whether no check limits the crowd to fewer.
@@ -145,6 +162,21 @@ mod tests {
             ]
         );
         assert!(!text(&found(), None).contains("more files"));
+    }
+
+    #[test]
+    fn each_source_address_is_counted_once() {
+        let addresses = |ranges: &[&str]| {
+            let ranges: Vec<String> = ranges.iter().map(|range| (*range).to_owned()).collect();
+            plan(&ranges).map(|plan| session::needs(&plan).source_ips)
+        };
+        let range = "127.0.0.2-127.0.0.4";
+        assert_eq!(addresses(&[]).unwrap(), 1);
+        assert_eq!(addresses(&[range]).unwrap(), 3);
+        assert_eq!(addresses(&[range, "127.0.0.4", "127.0.0.9"]).unwrap(), 4);
+        let stop = addresses(&[range, "eth0"]).unwrap_err();
+        assert_eq!(stop.exit, Exit::Usage);
+        assert!(stop.error.to_string().contains("--source-ip"), "{}", stop.error);
     }
 
     #[test]

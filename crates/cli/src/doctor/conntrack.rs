@@ -6,6 +6,8 @@ pub(super) fn check(facts: &Facts) -> Check {
     let file = |name: &str| facts.number(&format!("/proc/sys/net/netfilter/nf_conntrack_{name}"));
     let (found, verdict) = match file("max") {
         None => ("not in use".to_owned(), Verdict::Ok),
+        // To the kernel 0 is no limit.
+        Some(0) => ("any number of connections".to_owned(), Verdict::Ok),
         Some(max) => {
             let used = file("count").unwrap_or(0);
             // A connection for each socket.

@@ -66,6 +66,10 @@ fn open_files_and_ports_suffice_for_a_number_of_viewers() {
     let found = descriptors::check(&facts);
     assert_eq!(found.found, "20000 (soft limit 1024, which throng raises)");
     assert_eq!((limits(&found), limits(&ports::check(&facts))), (9_968, 28_232));
+    facts.needs.source_ips = 2;
+    let found = ports::check(&facts);
+    assert_eq!(limits(&found), 56_464);
+    assert_eq!(found.found, "32768 to 60999 of each of 2 source addresses");
     facts.limits.descriptors = u64::MAX;
     assert!(is_ok(&descriptors::check(&facts)));
     (facts.limits.descriptors, facts.descriptors_soft) = (300, 300);
@@ -102,6 +106,8 @@ fn a_table_of_connections_has_room_for_those_that_are_not_in_it() {
     let (_folder, tracked) = facts(&[(&*max, "1000\n"), (&*count, "200\n")]);
     let check = conntrack::check(&tracked);
     assert_eq!((limits(&check), &*check.found), (400, "200 of 1000 connections"));
+    let (_folder, unlimited) = facts(&[(&*max, "0\n"), (&*count, "200\n")]);
+    assert!(is_ok(&conntrack::check(&unlimited)));
     let (_folder, untracked) = facts(&[]);
     assert!(is_ok(&conntrack::check(&untracked)));
 }

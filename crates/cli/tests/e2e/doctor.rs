@@ -40,11 +40,22 @@ fn each_check_is_there_once_and_a_crowd_that_does_not_fit_is_exit_4() {
     }
     assert!(text.contains("1000000 viewers do not fit, "), "{text}");
 
-    let (code, text) = said(&["doctor", "--viewers", "1", "--json"]);
+    let source = ["--source-ip", "127.0.0.2-127.0.0.3"];
+    let (code, text) = said(&[&["doctor", "--viewers", "1", "--json"][..], &source].concat());
     assert_eq!(code, Some(0), "{text}");
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
     let names: Vec<&str> =
         report["checks"].as_array().unwrap().iter().filter_map(|c| c["name"].as_str()).collect();
     assert_eq!(names, NAMES);
     assert_eq!(report["fit"], true, "{text}");
+    let ports = report["checks"][1]["found"].as_str().unwrap_or_default();
+    assert!(ports.ends_with(" of each of 2 source addresses"), "{text}");
+}
+
+#[test]
+fn a_source_address_that_is_not_ours_has_no_ports() {
+    // TEST-NET-3 (RFC 5737) is on no host.
+    let (code, text) = said(&["doctor", "--source-ip", "203.0.113.7"]);
+    assert_eq!(code, Some(2), "{text}");
+    assert!(text.contains("source address 203.0.113.7"), "{text}");
 }
