@@ -33,22 +33,22 @@ pub(super) fn read_by(kind: &Kind, url: &str, answer: &Answer) -> Option<Found> 
 }
 
 /// A prober, its time, and what it told.
-struct Stand {
+struct Fixture {
     prober: Prober,
     now: Instant,
     told: Receiver<Tried>,
 }
 
-impl Stand {
+impl Fixture {
     fn new(url: &str) -> Self {
         let (tell, told) = channel();
-        let mut stand = Self {
+        let mut fixture = Self {
             prober: Prober::new(Given::parse(url).unwrap(), tell),
             now: Instant::now(),
             told,
         };
-        stand.prober.handle(stand.now, Input::Start { intended_at: stand.now });
-        stand
+        fixture.prober.handle(fixture.now, Input::Start { intended_at: fixture.now });
+        fixture
     }
 
     fn handle(&mut self, input: Input<'_>) {
@@ -97,8 +97,8 @@ impl Stand {
 
 #[test]
 fn a_playlist_is_found_after_whep_and_asked_whether_it_goes_on() {
-    let mut stand = Stand::new("http://h/live.m3u8");
-    let asked = stand.serve(|request| match request.head.uri.path() {
+    let mut fixture = Fixture::new("http://h/live.m3u8");
+    let asked = fixture.serve(|request| match request.head.uri.path() {
         "/live.m3u8" if request.head.method == http::Method::GET => {
             ("200", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8\n")
         }
@@ -106,14 +106,14 @@ fn a_playlist_is_found_after_whep_and_asked_whether_it_goes_on() {
         _ => ("405", ""),
     });
     assert_eq!(asked, ["OPTIONS /live.m3u8", "GET /live.m3u8", "GET /a.m3u8"]);
-    let found = stand.found().unwrap();
+    let found = fixture.found().unwrap();
     assert_eq!((found.url.as_str(), found.is_live), ("http://h/live.m3u8", Some(true)));
 }
 
 #[test]
 fn what_each_request_got_is_told_where_nothing_is_recognised() {
-    let mut stand = Stand::new("http://h/");
-    let asked = stand.serve(|_| ("404\nserver: nginx", ""));
+    let mut fixture = Fixture::new("http://h/");
+    let asked = fixture.serve(|_| ("404\nserver: nginx", ""));
     assert_eq!(
         asked,
         ["OPTIONS /", "GET /", "GET /api/v1/config", "GET /api/v1/versions", "GET /rtc/validate"]
@@ -121,11 +121,11 @@ fn what_each_request_got_is_told_where_nothing_is_recognised() {
     // Janus, XMPP.
     for number in [6, 7] {
         let why = ChannelError::Status(404, String::new());
-        stand.handle(Input::Closed { channel: Channel(number), why });
+        fixture.handle(Input::Closed { channel: Channel(number), why });
     }
-    let (outputs, _) = stand.outputs();
+    let (outputs, _) = fixture.outputs();
     assert!(matches!(outputs.last(), Some(Output::Ended(_))), "{outputs:?}");
-    let tried: Vec<Tried> = stand.told.try_iter().collect();
+    let tried: Vec<Tried> = fixture.told.try_iter().collect();
     assert_eq!(tried.len(), 7);
     assert_eq!(tried[1].asked, "GET http://h/");
     assert_eq!(tried[1].answered, "HTTP 404 Not Found, Server: nginx");
@@ -134,14 +134,14 @@ fn what_each_request_got_is_told_where_nothing_is_recognised() {
 
 #[test]
 fn nobody_is_asked_for_long_who_is_not_there() {
-    let mut stand = Stand::new("h:1");
+    let mut fixture = Fixture::new("h:1");
     for number in [1, 2] {
         let why = ChannelError::Tcp("refused".into());
         let event = DownloadEvent::Finished(Err(why));
-        stand.handle(Input::Download { fetch: FetchId(number), event });
+        fixture.handle(Input::Download { fetch: FetchId(number), event });
     }
-    assert!(matches!(stand.outputs().0.last(), Some(Output::Ended(_))));
-    let mut refused = Stand::new("h:1");
+    assert!(matches!(fixture.outputs().0.last(), Some(Output::Ended(_))));
+    let mut refused = Fixture::new("h:1");
     let event = DownloadEvent::Finished(Err(ChannelError::NotAllowed("h:1".into())));
     refused.handle(Input::Download { fetch: FetchId(1), event });
     assert!(matches!(refused.outputs().0.last(), Some(Output::Ended(_))));
@@ -149,43 +149,43 @@ fn nobody_is_asked_for_long_who_is_not_there() {
 
 #[test]
 fn a_server_that_says_nothing_is_left_after_the_deadline() {
-    let mut stand = Stand::new("rtsp://h/cam");
-    let (outputs, deadline) = stand.outputs();
+    let mut fixture = Fixture::new("rtsp://h/cam");
+    let (outputs, deadline) = fixture.outputs();
     assert!(matches!(&outputs[..], [Output::Open(_, Open::Stream { .. })]), "{outputs:?}");
     let opening = Opening::default();
-    stand.handle(Input::Opened { channel: Channel(1), opening });
-    stand.now = deadline - Duration::from_millis(1);
-    stand.handle(Input::Timeout);
-    let (outputs, _) = stand.outputs();
+    fixture.handle(Input::Opened { channel: Channel(1), opening });
+    fixture.now = deadline - Duration::from_millis(1);
+    fixture.handle(Input::Timeout);
+    let (outputs, _) = fixture.outputs();
     assert!(matches!(&outputs[..], [Output::Send(..)]), "{outputs:?}");
-    stand.now = deadline;
-    stand.handle(Input::Timeout);
-    let (outputs, _) = stand.outputs();
+    fixture.now = deadline;
+    fixture.handle(Input::Timeout);
+    let (outputs, _) = fixture.outputs();
     assert!(matches!(&outputs[..], [Output::Close(_), Output::Ended(_)]), "{outputs:?}");
-    assert_eq!(stand.found(), None);
+    assert_eq!(fixture.found(), None);
 }
 
 #[test]
 fn an_answer_in_pieces_is_found_when_it_is_complete() {
-    let mut stand = Stand::new("rtsp://h/cam");
-    stand.handle(Input::Opened { channel: Channel(1), opening: Opening::default() });
+    let mut fixture = Fixture::new("rtsp://h/cam");
+    fixture.handle(Input::Opened { channel: Channel(1), opening: Opening::default() });
     for bytes in [&b"RTSP/1.0 200 OK\r\nCS"[..], b"eq: 1\r\n\r\n"] {
-        assert_eq!(stand.found(), None);
-        stand.handle(Input::Bytes { channel: Channel(1), bytes });
+        assert_eq!(fixture.found(), None);
+        fixture.handle(Input::Bytes { channel: Channel(1), bytes });
     }
-    assert_eq!(stand.found().map(|found| found.url).as_deref(), Some("rtsp://h/cam"));
+    assert_eq!(fixture.found().map(|found| found.url).as_deref(), Some("rtsp://h/cam"));
 }
 
 #[test]
 fn a_dialogue_that_does_not_end_is_given_up() {
-    let mut stand = Stand::new("janus+ws://h");
-    stand.handle(Input::Opened { channel: Channel(1), opening: Opening::default() });
+    let mut fixture = Fixture::new("janus+ws://h");
+    fixture.handle(Input::Opened { channel: Channel(1), opening: Opening::default() });
     let info = r#"{"janus":"server_info","plugins":{"janus.plugin.streaming":{}}}"#;
     let ack = r#"{"janus":"ack"}"#;
     for text in std::iter::once(info).chain([ack; 20]) {
         let message = Message::Text(text.to_owned());
-        stand.handle(Input::Message { channel: Channel(1), message });
+        fixture.handle(Input::Message { channel: Channel(1), message });
     }
-    assert_eq!(stand.found().map(|found| found.protocol), Some(Protocol::Janus));
-    assert!(matches!(stand.outputs().0.last(), Some(Output::Ended(_))));
+    assert_eq!(fixture.found().map(|found| found.protocol), Some(Protocol::Janus));
+    assert!(matches!(fixture.outputs().0.last(), Some(Output::Ended(_))));
 }
