@@ -122,6 +122,9 @@ impl Ending {
 /// The event of a run that ended as [`Ending::Aborted`]; its detail says why.
 pub const ABORT_EVENT: &str = "abort";
 
+/// The event of a moment that a person marked while the run went on; its detail says what.
+pub const MARK_EVENT: &str = "mark";
+
 /// What the kind of an event begins with that counts the participants at one address of the
 /// server's name, where it has several; then the address follows.
 pub const ADDRESS_EVENT: &str = "address_";

@@ -19,6 +19,8 @@ mod flame;
 mod flame_page;
 mod glossary;
 mod heatmap;
+pub mod live;
+mod marks;
 mod markup;
 pub mod matrix;
 mod outline;
@@ -65,30 +67,31 @@ pub fn render(run: &RunData, summary: &Summary) -> String {
             "<title>{title}</title><style>{}{style}</style></head><body>",
             include_str!("page.css")
         ),
-        &outline::landmarks(&parts(run, summary)),
+        &outline::landmarks(&sections(run, summary).map(|(_, section)| section).concat()),
         &format!("<script>{SCRIPT}{script}</script></body></html>\n"),
     ]
     .concat()
 }
 
-/// All sections, in their order.
-fn parts(run: &RunData, summary: &Summary) -> String {
+/// The sections of the page in their order, by the names of the parts that they are where it is
+/// served.
+fn sections(run: &RunData, summary: &Summary) -> [(&'static str, String); 14] {
     [
-        first_screen::render(run, summary),
-        search::render(run, summary),
-        demand::render(summary),
-        price::section(summary),
-        conference::render(run, summary),
-        playback::render(run, summary),
-        chat::render(run, summary),
-        charts::render(run, summary),
-        server::render(run),
-        canary::render(summary),
-        decoded::render(summary),
-        tables::render(run, summary),
-        glossary::render(),
+        ("answer", first_screen::render(run, summary)),
+        ("search", search::render(run, summary)),
+        ("demand", demand::render(summary)),
+        ("price", price::section(summary)),
+        ("conference", conference::render(run, summary)),
+        ("playback", playback::render(run, summary)),
+        ("chat", chat::render(run, summary)),
+        ("marks", marks::render(run)),
+        ("charts", charts::render(run, summary)),
+        ("server", server::render(run)),
+        ("canary", canary::render(summary)),
+        ("decoded", decoded::render(summary)),
+        ("tables", tables::render(run, summary)),
+        ("glossary", glossary::render()),
     ]
-    .concat()
 }
 
 #[cfg(test)]

@@ -10,6 +10,12 @@ use super::markup::slug;
 
 /// `body`, escaped already, as the landmarks of a page: the contents and the main part.
 pub(super) fn landmarks(body: &str) -> String {
+    let (contents, main) = outlined(body);
+    format!("{contents}<main>{main}</main>")
+}
+
+/// The contents of `body`, empty if it needs none, and `body` with what it gets.
+pub(super) fn outlined(body: &str) -> (String, String) {
     let taken = ids(body).map(str::to_owned).collect();
     let mut outline = Outline { taken, ..Outline::default() };
     let mut rest = body;
@@ -19,7 +25,8 @@ pub(super) fn landmarks(body: &str) -> String {
         let (tag, after) = from.split_once('>').unwrap_or((from, ""));
         rest = outline.element(tag, after);
     }
-    format!("{}<main>{}{rest}</main>", outline.contents(), outline.out)
+    outline.out.push_str(rest);
+    (outline.contents(), outline.out)
 }
 
 /// The ids that markup gives.

@@ -23,6 +23,7 @@ mod tests;
 pub use exposition::{Exposition, SERIES_MAX};
 pub use format::TextFormat;
 pub use page::markdown;
+pub use run::Glance;
 
 use throng_analysis::search::Progress;
 use throng_observation::host::HostRow;
@@ -96,6 +97,14 @@ impl Metrics {
     /// How far a search has come; `is_over`: it has ended.
     pub fn set_search(&mut self, progress: Progress, is_over: bool) {
         self.search = Some((progress, is_over));
+    }
+
+    /// The last whole second of a run, and how far its search has come; `None` of watched hosts
+    /// alone.
+    #[must_use]
+    pub fn glance(&self) -> Option<(Glance, Option<&Progress>)> {
+        let run = self.run.as_ref()?;
+        Some((run.glance(), self.search.as_ref().map(|(progress, _)| progress)))
     }
 
     /// What is known now.

@@ -15,10 +15,18 @@ mod effects;
 mod map;
 mod proofs;
 
+/// The style of what only this page has.
+pub(super) const STYLE: &str = include_str!("matrix.css");
+
 /// The whole page. Links lead to the reports of the runs, relative to the matrix's folder.
 #[must_use]
 pub fn render(report: &MatrixReport) -> String {
-    let body = [
+    document_with(&format!("throng: {}", report.headline), STYLE, &body(report))
+}
+
+/// What is on the page.
+pub(super) fn body(report: &MatrixReport) -> String {
+    [
         head(report),
         proofs::render(report),
         map::render(report),
@@ -31,8 +39,7 @@ pub fn render(report: &MatrixReport) -> String {
         runs(report),
         method(report),
     ]
-    .concat();
-    document_with(&format!("throng: {}", report.headline), include_str!("matrix.css"), &body)
+    .concat()
 }
 
 fn head(report: &MatrixReport) -> String {

@@ -1,6 +1,9 @@
 //! The figures of a run, from its rows.
 
+mod glance;
 mod kept;
+
+pub use glance::Glance;
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -59,6 +62,9 @@ pub(super) struct RunFigures {
     reached: BTreeMap<Phase, Seen>,
     failed: Seen,
     ended_holds: BTreeSet<u32>,
+    /// The open second, and the last that is whole.
+    open_glance: Glance,
+    glance: Glance,
 }
 
 impl RunFigures {
@@ -83,6 +89,8 @@ impl RunFigures {
             reached: BTreeMap::new(),
             failed: Seen::default(),
             ended_holds: BTreeSet::new(),
+            open_glance: Glance::default(),
+            glance: Glance::default(),
         };
         // A healthy run says that it is one.
         for declared in [&declared::GENERATOR_DROPS, &declared::GENERATOR_LIMITED] {
@@ -91,7 +99,13 @@ impl RunFigures {
         figures
     }
 
+    /// The last second that is whole.
+    pub(super) fn glance(&self) -> Glance {
+        self.glance
+    }
+
     pub(super) fn take(&mut self, row: &Row) {
+        self.open_glance.take(row);
         match row {
             Row::Crowd(row) => self.crowd(row),
             Row::Series(row) => self.series(row),
@@ -246,6 +260,7 @@ impl RunFigures {
 
     fn close(&mut self, row: &SecondClosed) {
         self.last = std::mem::take(&mut self.open);
+        self.glance = std::mem::take(&mut self.open_glance).of_second(row, self.planned_us);
         *self.last.of(&declared::RUN_TIME, Labels::new()) = row.second.saturating_add(1) as f64;
         *self.last.of(&declared::RUN_PLANNED, Labels::new()) = self.planned_us as f64 / 1e6;
         let limited = f64::from(u8::from(row.is_generator_limited));

@@ -1,0 +1,162 @@
+//! Pages as they are served: the same sections as in files, in parts that a script replaces while
+//! somebody looks. They load nothing but what they are sent; the header of the answer says so, and
+//! lets only the scripts run that know its nonce.
+
+use throng_observation::run::RunData;
+
+use super::markup::escape;
+use super::outline::outlined;
+use super::{SCRIPT, flame, matrix, sections, server};
+use crate::matrix::MatrixReport;
+use crate::summary::Summary;
+
+mod history;
+mod parts;
+mod strip;
+
+pub use history::{HistoryRow, history};
+pub use parts::{Part, Sent, parts, to_json};
+pub use strip::strip;
+
+/// How a page is served.
+#[derive(Clone, Copy, Debug)]
+pub struct Served<'a> {
+    /// What the scripts of the page are let run by.
+    pub nonce: &'a str,
+    /// The strip at its top, as [`strip`] makes it; empty without one.
+    pub strip: &'a str,
+}
+
+impl Served<'_> {
+    /// The page of a run, finished or in progress.
+    #[must_use]
+    pub fn run(&self, run: &RunData, summary: &Summary) -> String {
+        let parts = sections(run, summary).map(|(id, html)| parts::wrapped(id, &html));
+        self.page(&summary.headline, "", &parts.concat())
+    }
+
+    /// The page of watched hosts without a crowd.
+    #[must_use]
+    pub fn watch(&self, title: &str, run: &RunData) -> String {
+        let head = format!("<header><h1>{}</h1></header>", escape(title));
+        let parts = [("answer", head), ("server", server::render(run))];
+        let parts = parts.map(|(id, html)| parts::wrapped(id, &html));
+        self.page(title, "", &parts.concat())
+    }
+
+    /// The page of a matrix or a proof.
+    #[must_use]
+    pub fn matrix(&self, report: &MatrixReport) -> String {
+        let body = parts::wrapped("answer", &matrix::body(report));
+        self.page(&report.headline, matrix::STYLE, &body)
+    }
+
+    /// A page that only says something: that a run is about to begin, what is wrong with it.
+    #[must_use]
+    pub fn message(&self, title: &str, text: &str) -> String {
+        let head = format!(
+            "<header><h1>{}</h1></header><p class=\"over\">{}</p>",
+            escape(title),
+            escape(text)
+        );
+        self.page(title, "", &parts::wrapped("answer", &head))
+    }
+
+    fn page(&self, title: &str, style: &str, parts: &str) -> String {
+        let strip = parts::wrapped("strip", self.strip);
+        // Over all parts together: what one of them is called depends on the others.
+        let (contents, main) = outlined(&format!("{strip}{CONTROLS}{parts}"));
+        let body = format!("{}<main>{main}</main>", parts::wrapped("contents", &contents));
+        let script = format!(
+            "const arm = (document) => {{\n{SCRIPT}{}\n}};\n{}",
+            flame::SCRIPT,
+            include_str!("live.js")
+        );
+        let style = format!("{style}{}{}", flame::STYLE, include_str!("live.css"));
+        document(&format!("throng: {title}"), &style, &body, self.nonce, &script)
+    }
+}
+
+/// What ends the run and marks a moment of it; shown to who has the token.
+const CONTROLS: &str = "<form class=\"part controls\" id=\"controls\" hidden><input name=\"text\" \
+                        maxlength=\"200\" placeholder=\"what happens now\" aria-label=\"Mark\"> \
+                        <button>Mark</button> <button type=\"button\" id=\"stop\">End the \
+                        run</button> <output></output></form>";
+
+/// A page whose `body`, its landmarks, is escaped already; its script runs where the header of the
+/// answer has the nonce.
+fn document(title: &str, style: &str, body: &str, nonce: &str, script: &str) -> String {
+    [
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta \
+         name=\"viewport\" content=\"width=device-width,initial-scale=1\"><link rel=\"icon\" \
+         href=\"data:,\"><title>",
+        &escape(title),
+        "</title><style>",
+        include_str!("../page.css"),
+        style,
+        "</style></head><body>",
+        body,
+        "<script nonce=\"",
+        &escape(nonce),
+        "\">\"use strict\";\n",
+        script,
+        "</script></body></html>\n",
+    ]
+    .concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{example, html, summarise};
+
+    const SERVED: Served<'_> = Served { nonce: "n0nce", strip: "<p>now</p>" };
+
+    #[test]
+    fn a_served_page_has_the_sections_of_the_file_in_parts() {
+        let run = example::degraded();
+        let summary = summarise(&run, &example::objectives(), Duration::ZERO);
+        let page = SERVED.run(&run, &summary);
+        let found: Vec<Part<'_>> = parts(&page).collect();
+        assert_eq!(found.get(1), Some(&("strip", "<p>now</p>")));
+        let file = html::render(&run, &summary);
+        // Its contents, headings and links to the glossary, too.
+        for (id, section) in found.iter().filter(|(id, _)| *id != "strip") {
+            assert!(file.contains(section), "{id}");
+        }
+        assert!(found.first().is_some_and(|(_, contents)| contents.starts_with("<nav ")));
+        assert!(page.contains("<a href=\"#term-") && page.contains("<dt id=\"term-"));
+        assert_eq!(found.len(), sections(&run, &summary).len() + 2);
+    }
+
+    #[test]
+    fn no_script_but_the_page_s_own_may_run_and_nothing_is_loaded() {
+        let hostile = "</script></div><!--part--><script>alert(1)</script>";
+        let mut run = example::degraded();
+        run.info.target = hostile.into();
+        let summary = summarise(&run, &example::objectives(), Duration::ZERO);
+        for page in [
+            SERVED.run(&run, &summary),
+            SERVED.message(hostile, hostile),
+            SERVED.watch(hostile, &run),
+            SERVED.matrix(&MatrixReport { headline: hostile.into(), ..MatrixReport::default() }),
+        ] {
+            assert_eq!(page.matches("<script").count(), 1, "{page}");
+            assert!(page.contains("<script nonce=\"n0nce\">"));
+            for load in ["http://", "https://", "src=", "@import", "url(", "<iframe"] {
+                assert!(!page.contains(load), "{load}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_is_replaced_by_the_page_whose_first_part_it_has() {
+        let page = SERVED.message("about to begin", "");
+        assert_eq!(
+            parts(&page).map(|(id, _)| id).collect::<Vec<_>>(),
+            ["contents", "strip", "answer"]
+        );
+    }
+}
