@@ -9,10 +9,10 @@ use throng_scenario::Scenario;
 
 use crate::args::Common;
 use crate::console::{CliError, Exit, Interrupt, say};
-use crate::exporter::{Exporter, Listener, LiveMetrics};
 use crate::kept::KeptCommand;
 use crate::live::{self, Display, State};
 use crate::rolling_objectives::RollingObjectives;
+use crate::served::{Ports, Served};
 use crate::session::{self, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
 
@@ -38,51 +38,50 @@ pub(crate) fn run(
     if let Some(problem) = session::foreign_source(&plan) {
         return Err(CliError::usage(problem));
     }
-    let listener = common.prometheus.as_ref().map(Listener::bind).transpose()?;
+    let ports = Ports::take(common.prometheus.as_ref(), common.serve.as_ref())?;
     let prepared = Prepared::new(scenario, &plan, common)?.with_fleet(false, &interrupt)?;
     let warnings = prepared.with_left_out(session::warnings(&plan, &prepared.pages));
     session::print_warnings(&warnings);
     let info = prepared.info(warnings);
     watchers::announce_baseline(&plan);
-    let exporter = listener.map(|port| port.serve(Metrics::of_run(&info))).transpose()?;
-    let metrics = exporter.as_ref().map(Exporter::metrics);
+    let served = ports.serve(Metrics::of_run(&info), &interrupt)?;
     let display = live::open(&plan, common);
     let shows_objectives = display.shows_objectives();
     let is_judged = !plan.objectives.is_empty()
         && (common.until_missed
             || shows_objectives
-            || metrics.is_some()
+            || common.prometheus.is_some()
             || watchers::wait_for_failure(&plan));
     let rolling = is_judged.then(|| RollingObjectives::new(info.clone()));
     let on_row = {
-        let (rolling, metrics) = (rolling.clone(), metrics.clone());
+        let (rolling, figures) = (rolling.clone(), served.figures());
         move |row: &Row| {
             rolling.iter().for_each(|rolling| rolling.take(row));
-            metrics.iter().for_each(|metrics| metrics.take(row));
+            figures.iter().for_each(|figures| figures.take(row));
         }
     };
     let asked = asked.of(scenario, &plan);
     let mut session = Session::start(prepared, &info, Joins::Planned, !shows_objectives, on_row)?;
     asked.keep(&session.folder);
-    metrics.iter().for_each(|metrics| metrics.set_subject(&asked.name(), &session.folder));
-    let judged = Judged { rolling, metrics, until_missed: common.until_missed };
+    served.began(&asked.name(), &session.folder);
+    let judged = Judged { rolling, served: &served, until_missed: common.until_missed };
     let ending = supervise(&mut session, &interrupt, display, &judged);
-    session.finish(ending)
+    served.apart(|| session.finish(ending))
 }
 
 /// How a run is judged while it goes on.
-struct Judged {
+struct Judged<'a> {
     rolling: Option<RollingObjectives>,
     /// Who else wants to know.
-    metrics: Option<LiveMetrics>,
+    served: &'a Served,
     /// Whether a missed objective ends it.
     until_missed: bool,
 }
 
-impl Judged {
+impl Judged<'_> {
     fn objectives(&self) -> Vec<ObjectiveResult> {
         let objectives = self.rolling.as_ref().map(RollingObjectives::judge).unwrap_or_default();
-        self.metrics.iter().for_each(|metrics| metrics.set_objectives(&objectives));
+        self.served.figures().iter().for_each(|figures| figures.set_objectives(&objectives));
         objectives
     }
 }
@@ -94,9 +93,9 @@ fn supervise(
     session: &mut Session,
     interrupt: &Interrupt,
     mut display: Box<dyn Display>,
-    judged: &Judged,
+    judged: &Judged<'_>,
 ) -> Option<Ending> {
-    let Session { handle, watchers, .. } = session;
+    let Session { handle, watchers, rows, .. } = session;
     let (mut ending, mut is_stopping, mut has_missed) = (None, false, false);
     let mut judge_at = Instant::now() + JUDGE_EVERY;
     let mut objectives = judged.objectives();
@@ -122,6 +121,7 @@ fn supervise(
         if !is_stopping {
             watchers.look(has_missed);
         }
+        session::keep_marks(judged.served.marks(), handle.now(), rows);
         std::thread::sleep(SHOW_EVERY);
     }
     show(&objectives, watchers);

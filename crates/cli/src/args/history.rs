@@ -1,10 +1,11 @@
-//! The flags of `throng runs` and `throng rerun`.
+//! The flags of `throng runs`, `throng serve` and `throng rerun`.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
+use super::listen::ListenAddress;
 use super::parsers::{age, count, label};
 
 /// Where runs are, unless `--output` says otherwise.
@@ -83,6 +84,17 @@ pub(crate) struct Prune {
     /// Delete them
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// The folder that holds run folders, or one run folder
+    #[arg(default_value = RUNS)]
+    pub(crate) folder: PathBuf,
+    /// Where: a port of this machine alone, such as 7090, 127.0.0.1:0 (any free port), or
+    /// HOST:PORT, such as loadgen.lan:7090
+    #[arg(default_value = "7090")]
+    pub(crate) address: ListenAddress,
 }
 
 #[derive(Clone, Debug, Args)]

@@ -20,7 +20,7 @@ mod watch;
 pub(crate) use compare::{Compare, Trend};
 pub(crate) use export::Export;
 pub(crate) use fleet::{Bus, Fleet, FleetCommand, FleetCommands, Manifest, OnLoss, Worker};
-pub(crate) use history::{Prune, Rerun, Runs, RunsCommand};
+pub(crate) use history::{Prune, Rerun, Runs, RunsCommand, Serve};
 pub(crate) use init::Init;
 pub(crate) use listen::ListenAddress;
 pub(crate) use matrix::{Matrix, Prove};
@@ -97,6 +97,9 @@ pub(crate) enum Command {
     Price(Price),
     /// List the runs of a folder, label and annotate them, delete old ones
     Runs(Runs),
+    /// Serve the pages of a folder of runs, as they are and while they happen: a list,
+    /// comparisons, trends
+    Serve(Serve),
     /// Do a run or a search again, from its run folder alone
     Rerun(Rerun),
     /// Play shares of the runs that coordinators start with --fleet

@@ -77,6 +77,11 @@ pub(crate) struct Common {
     /// this machine alone), 127.0.0.1:0 (any free port), loadgen.lan:9464; docs/metrics.md
     #[arg(long, value_name = "ADDRESS", help_heading = "Output")]
     pub(crate) prometheus: Option<ListenAddress>,
+    /// Serve the report's page while it runs, at http://ADDRESS/: 7090 (of this machine alone),
+    /// 127.0.0.1:0 (any free port), loadgen.lan:7090; the address that is printed has the token by
+    /// which the run can be ended there; docs/serve.md
+    #[arg(long, value_name = "ADDRESS", help_heading = "Output")]
+    pub(crate) serve: Option<ListenAddress>,
     /// Threads that drive participants [default: by the crowd and the cores]
     #[arg(long, value_name = "N", value_parser = count_from_one, help_heading = "Crowd")]
     pub(crate) threads: Option<usize>,
@@ -158,7 +163,7 @@ pub(crate) struct Run {
         long,
         value_name = "RUN",
         requires = "fleet",
-        conflicts_with_all = ["file", "output", "workers", "prometheus"]
+        conflicts_with_all = ["file", "output", "workers", "prometheus", "serve"]
     )]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]

@@ -64,6 +64,10 @@ pub(crate) struct Watch {
     /// alone), 127.0.0.1:0 (any free port), media1.lan:9464; docs/metrics.md
     #[arg(long, value_name = "ADDRESS", conflicts_with = "listen")]
     pub(crate) prometheus: Option<ListenAddress>,
+    /// Serve a page of what is watched, at http://ADDRESS/, made from the file of --output: 7090
+    /// (of this machine alone), 127.0.0.1:0 (any free port); docs/serve.md
+    #[arg(long, value_name = "ADDRESS", requires = "output", conflicts_with = "listen")]
+    pub(crate) serve: Option<ListenAddress>,
     /// Be the agent of runs on other machines: listen here
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,

@@ -18,6 +18,7 @@ mod rerun;
 mod ring;
 mod runs;
 mod schema;
+mod serve;
 mod stage;
 mod tap;
 
@@ -48,6 +49,7 @@ pub(crate) fn perform(command: &Command) -> Result<Exit, CliError> {
         Command::Requests(command) => requests::requests(command),
         Command::Price(command) => price::price(command),
         Command::Runs(command) => runs::runs(command),
+        Command::Serve(command) => serve::serve(command),
         Command::Rerun(command) => rerun::rerun(command),
         Command::Worker(command) => worker::worker(command),
         Command::Fleet(command) => fleet::fleet(command),

@@ -23,11 +23,11 @@ use throng_report::openmetrics::Metrics;
 
 use crate::args::Find;
 use crate::console::{CliError, Exit, Interrupt, say};
-use crate::exporter::{Exporter, Listener, LiveMetrics};
 use crate::generator::Generator;
 use crate::kept::KeptCommand;
 use crate::live::{self, Display, State};
 use crate::scenario;
+use crate::served::{Ports, Served};
 use crate::session::{self, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
 use announced::Announced;
@@ -55,7 +55,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
             "--vary of a value is searched by one machine: leave --fleet and --on away",
         ));
     }
-    let listener = common.prometheus.as_ref().map(Listener::bind).transpose()?;
+    let ports = Ports::take(common.prometheus.as_ref(), common.serve.as_ref())?;
     let prepared =
         Prepared::new(&search_plan.scenario, plan, common)?.with_fleet(true, &interrupt)?;
     let warnings = prepared.with_left_out(search_plan.warnings(&prepared.pages));
@@ -63,14 +63,13 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     search_plan.introduce();
     let info = prepared.info(warnings);
     watchers::announce_baseline(plan);
-    let exporter = listener.map(|port| port.serve(Metrics::of_run(&info))).transpose()?;
-    let metrics = exporter.as_ref().map(Exporter::metrics);
+    let served = ports.serve(Metrics::of_run(&info), &interrupt)?;
     let seconds = Seconds::default();
     let on_row = {
-        let (observer, metrics) = (seconds.clone(), metrics.clone());
+        let (observer, figures) = (seconds.clone(), served.figures());
         move |row: &Row| {
             observer.observe(row);
-            metrics.iter().for_each(|metrics| metrics.take(row));
+            figures.iter().for_each(|figures| figures.take(row));
         }
     };
     // The scenario as it was asked: that of the plan has its crowd at its largest.
@@ -79,7 +78,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let mut session =
         Session::start(prepared, &info, Joins::BySearch(&earlier), !common.plain, on_row)?;
     asked.keep(&session.folder);
-    metrics.iter().for_each(|metrics| metrics.set_subject(&asked.name(), &session.folder));
+    served.began(&asked.name(), &session.folder);
     let ending = SearchLoop {
         search: Search::resume(search_plan.settings, &earlier).named(search_plan.values.clone()),
         crowd: Crowd::new(search_plan.crowd.clone()),
@@ -92,11 +91,11 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
         printer: HoldPrinter::new(common.quiet || common.json),
         triggers: ProfileTriggers::new(&search_plan.settings.schedule),
         judged_beyond: None,
-        metrics,
+        served: &served,
     }
     .run(&interrupt, &mut session.watchers, live::open(plan, common));
     let folder = session.folder.clone();
-    let exit = session.finish(ending)?;
+    let exit = served.apart(|| session.finish(ending))?;
     if ending == Some(Ending::Interrupted) {
         let resume = shell::flag("--resume", &folder);
         say(&format!("to continue this search: throng find … {resume}"));
@@ -121,7 +120,7 @@ struct SearchLoop<'a> {
     /// What users see without load, beyond which those who play the crowd judge them.
     judged_beyond: Option<Unloaded>,
     /// Who else wants to know how far it has come.
-    metrics: Option<LiveMetrics>,
+    served: &'a Served,
 }
 
 impl SearchLoop<'_> {
@@ -175,6 +174,7 @@ impl SearchLoop<'_> {
             if Instant::now() >= show_at {
                 show_at += SHOW_EVERY;
                 self.publish();
+                session::keep_marks(self.served.marks(), self.handle.now(), self.rows);
                 watchers.is_full(self.triggers.is_near_limit);
                 watchers.look(self.triggers.has_failed);
                 let (live, servers, progress) =
@@ -195,8 +195,8 @@ impl SearchLoop<'_> {
 
     fn publish(&self) {
         let is_over = self.search.end().is_some();
-        if let Some(metrics) = &self.metrics {
-            metrics.set_search(self.search.progress(), is_over);
+        if let Some(figures) = self.served.figures() {
+            figures.set_search(self.search.progress(), is_over);
         }
     }
 

@@ -20,6 +20,15 @@ pub(crate) struct SummaryFile {
     /// Present for a search.
     #[serde(default)]
     pub(crate) capacity: Option<IgnoredAny>,
+    /// What limited the server.
+    #[serde(default)]
+    pub(crate) bottleneck: Option<Cause>,
+}
+
+/// What limited a server.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Cause {
+    pub(crate) title: String,
 }
 
 /// Of `matrix.json`.

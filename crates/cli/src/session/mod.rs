@@ -7,6 +7,7 @@ mod prepare;
 mod warnings;
 
 mod engine;
+mod marks;
 mod participants;
 mod start;
 mod tap;
@@ -15,6 +16,7 @@ mod finish;
 
 pub(crate) use describe::describe;
 pub(crate) use engine::{EnginePart, Joins, start_engine, start_engine_of};
+pub(crate) use marks::keep_marks;
 pub(crate) use participants::read_secrets;
 pub(crate) use prepare::Prepared;
 pub(crate) use start::Session;

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use throng_observation::RunTime;
-use throng_observation::host::{HostId, HostRow};
+use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow};
 use throng_observation::pack::PACKS_FACT;
 use throng_observation::run::{Ending, Row};
 use throng_report::openmetrics::Metrics;
@@ -25,7 +25,9 @@ use self::figures::Figures;
 use self::view::View;
 use crate::args::Watch;
 use crate::console::{CliError, Exit, Interrupt, print, say};
-use crate::exporter::{Exporter, Listener, LiveMetrics};
+use crate::exporter::LiveFigures;
+use crate::page::Source;
+use crate::served::Ports;
 
 /// Rows that may wait for the file and the view.
 const ROWS_WAITING_MAX: usize = 65_536;
@@ -44,15 +46,17 @@ pub(crate) fn watch(command: &Watch) -> Result<Exit, CliError> {
 /// On the terminal, and into a file if one is named.
 fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let lasts = command.duration()?;
-    let exporter = command.prometheus.as_ref().map(Listener::bind).transpose()?;
-    let of_watch = |port: Listener| port.serve(Metrics::of_watch(env!("CARGO_PKG_VERSION")));
-    let exporter = exporter.map(of_watch).transpose()?;
-    let metrics = exporter.as_ref().map(Exporter::metrics);
+    let ports = Ports::take(command.prometheus.as_ref(), command.serve.as_ref())?;
+    let served = ports.serve(Metrics::of_watch(env!("CARGO_PKG_VERSION")), interrupt)?;
+    let live = served.figures();
     let local =
         LocalHost::open(command.config()?).map_err(|error| CliError::new(Exit::Target, error))?;
     let (rows, received) = throng_watch::rows(ROWS_WAITING_MAX);
     let zero = Instant::now();
     let mut file = command.output.as_deref().map(File::create).transpose()?;
+    if let Some(file) = &command.output {
+        served.shows(|| Source::Watch { file: file.clone(), title: command.title() });
+    }
     let mut view = View::new(command.plain, command.quiet, &command.title());
     let watching = local.begin(HostId(0), zero, rows.clone()).map_err(CliError::invalid)?;
 
@@ -69,23 +73,29 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
             packs = serde_json::to_string(&more).unwrap_or_default();
         }
         is_over = interrupt.is_set() || lasts.is_some_and(|lasts| zero.elapsed() >= lasts);
-        take(&received, &packs, (&mut figures, metrics.as_ref()), file.as_mut());
+        for text in served.marks() {
+            let at = RunTime::after_start(zero.elapsed());
+            let mark = HostEvent::new(HostId(0), at, HostEventKind::Mark, text);
+            // A full queue counts it among the rows that are lost.
+            let _ = rows.send(HostRow::Event(mark));
+        }
+        take(&received, &packs, (&mut figures, live.as_ref()), file.as_mut());
         is_over |= view.show(&figures, zero.elapsed());
     }
     source_watch.stop();
     watching.stop();
-    take(&received, &packs, (&mut figures, metrics.as_ref()), file.as_mut());
+    take(&received, &packs, (&mut figures, live.as_ref()), file.as_mut());
     drop(view);
     print(&figures.table(zero.elapsed(), rows.dropped()));
     let Some(file) = file else { return Ok(Exit::Met) };
-    file.finish(zero, &rows)
+    served.apart(|| file.finish(zero, &rows))
 }
 
 /// Takes the received rows. The server's knowledge packs become a fact of the host.
 fn take(
     received: &RowReceiver,
     packs: &str,
-    (figures, metrics): (&mut Figures, Option<&LiveMetrics>),
+    (figures, live): (&mut Figures, Option<&LiveFigures>),
     mut file: Option<&mut File<'_>>,
 ) {
     for mut row in received.try_iter() {
@@ -93,7 +103,7 @@ fn take(
             info.facts.insert(PACKS_FACT.into(), packs.to_owned());
         }
         figures.take(&row);
-        metrics.iter().for_each(|metrics| metrics.take_host(&row));
+        live.iter().for_each(|live| live.take_host(&row));
         if let Some(file) = &mut file {
             file.writer.write(Row::Host(row));
         }

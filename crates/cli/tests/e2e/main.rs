@@ -55,6 +55,7 @@ mod requests;
 mod rings;
 mod rtsp;
 mod secrets;
+mod serve;
 mod stage;
 mod stopped;
 mod streams;

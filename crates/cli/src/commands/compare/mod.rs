@@ -3,7 +3,7 @@
 
 mod runs;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use throng_report::compare::{
     CompareOptions, CompareOutcome, CompareReport, MeasuredRun, suite, summarise, text,
@@ -84,6 +84,20 @@ pub(crate) fn trend(command: &args::Trend) -> Result<Exit, CliError> {
         (true, true) => Exit::Missed,
         (true, false) => Exit::Met,
     })
+}
+
+/// The page of a comparison, as `throng compare BASE NEW --page` writes it.
+pub(super) fn comparison_page(base: &[PathBuf], new: &[PathBuf]) -> Result<String, CliError> {
+    let (base, new) = (runs::measure(base)?, runs::measure(new)?);
+    let report = summarise(&base, &new, CompareOptions::default(), env!("CARGO_PKG_VERSION"));
+    Ok(html::compare::render(&report))
+}
+
+/// The page of a trend, as `throng trend RUN… --page` writes it.
+pub(super) fn trend_page(paths: &[PathBuf]) -> Result<String, CliError> {
+    let margin_ratio = CompareOptions::default().margin_ratio;
+    let report = trend::summarise(runs::measure(paths)?, margin_ratio, env!("CARGO_PKG_VERSION"));
+    Ok(html::trend::render(&report))
 }
 
 /// Writes a file whose name the user gave.

@@ -24,30 +24,34 @@ const IN_PROGRESS: Duration = Duration::from_secs(600);
 
 /// A run in the list.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// The folder's name.
-    pub(super) id: String,
-    pub(super) path: PathBuf,
+    pub(crate) id: String,
+    pub(crate) path: PathBuf,
     /// Microseconds since the Unix epoch; `null` if not known.
-    pub(super) started_at_unix_us: Option<i64>,
+    pub(crate) started_at_unix_us: Option<i64>,
     /// `run`, `view`, `find`, `matrix` or `proof`.
-    pub(super) kind: String,
+    pub(crate) kind: String,
     /// The name of the scenario's file, or the target.
-    pub(super) scenario: Option<String>,
+    pub(crate) scenario: Option<String>,
+    /// What was loaded; `null` if not known.
+    pub(crate) target: Option<String>,
     /// `met`, `missed`, `disputed`, `invalid`, `error`; without a summary `unfinished` or
     /// `unreported`; `broken`; `done` of a matrix.
-    pub(super) outcome: String,
+    pub(crate) outcome: String,
     /// `complete`, `interrupted`, `aborted`, `unfinished`; `null` if not known.
     pub(super) ending: Option<String>,
-    pub(super) headline: Option<String>,
+    pub(crate) headline: Option<String>,
+    /// What limited the server, in a sentence; `null` if nothing did, or it is not known.
+    pub(crate) cause: Option<String>,
     #[serde(flatten)]
-    pub(super) labels: Labels,
+    pub(crate) labels: Labels,
     /// It may have labels, which cannot be read.
     #[serde(skip)]
     pub(super) has_unread_labels: bool,
     pub(super) size_bytes: u64,
     /// What is wrong with the folder, in sentences.
-    pub(super) problems: Vec<String>,
+    pub(crate) problems: Vec<String>,
     /// Why it must not be deleted; `None` if it may be.
     #[serde(skip)]
     pub(super) kept_because: Option<String>,
@@ -74,9 +78,11 @@ impl Entry {
             started_at_unix_us: None,
             kind: "run".into(),
             scenario: None,
+            target: None,
             outcome: BROKEN.into(),
             ending: None,
             headline: None,
+            cause: None,
             labels: Labels::default(),
             has_unread_labels: false,
             size_bytes: files.bytes,
@@ -126,7 +132,9 @@ impl Entry {
         };
         if let Some(summary) = summary {
             self.started_at_unix_us = Some(summary.started_at_unix_us);
-            self.scenario.get_or_insert(summary.target);
+            self.scenario.get_or_insert_with(|| summary.target.clone());
+            self.target = Some(summary.target);
+            self.cause = summary.bottleneck.map(|found| found.title);
             if !has_asked && summary.capacity.is_some() {
                 self.kind = "find".into();
             }
@@ -146,7 +154,8 @@ impl Entry {
         match RunFolder::outline(&self.path) {
             Ok(run) => {
                 self.started_at_unix_us = Some(run.info.started_at_unix_us);
-                self.scenario.get_or_insert(run.info.target);
+                self.scenario.get_or_insert_with(|| run.info.target.clone());
+                self.target.get_or_insert(run.info.target);
                 if !has_asked && !run.holds.is_empty() {
                     self.kind = "find".into();
                 }

@@ -1,7 +1,8 @@
 //! The list of a folder's runs, newest first.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use throng_observation::units::bytes;
 use throng_observation::{calendar, shell, untrusted};
@@ -9,17 +10,49 @@ use throng_report::columns::columns;
 
 use super::entry::Entry;
 use crate::console::CliError;
+use crate::page::{Stamp, stamp_of};
 
 /// The runs of a folder.
-pub(super) struct Listed {
+pub(crate) struct Listed {
     /// Newest first.
-    pub(super) entries: Vec<Entry>,
+    pub(crate) entries: Vec<Entry>,
     /// What could not be looked at, in sentences.
-    pub(super) unreadable: Vec<String>,
+    pub(crate) unreadable: Vec<String>,
+}
+
+/// The files from which an entry is made; the folder itself has names come and go.
+const FILES: [&str; 8] = [
+    "",
+    "run.db",
+    "run.db-wal",
+    "summary.json",
+    "labels.json",
+    "command.json",
+    "matrix.json",
+    "options.json",
+];
+
+/// Runs as they were listed before: as long as their files stay the same, so do they.
+#[derive(Debug, Default)]
+pub(crate) struct Known(BTreeMap<PathBuf, (Stamp, Option<Entry>)>);
+
+impl Known {
+    fn entry(&self, path: &Path) -> (Stamp, Option<Entry>) {
+        let stamp = stamp_of(FILES.map(|name| path.join(name)));
+        match self.0.get(path).filter(|(known, _)| *known == stamp) {
+            Some((_, entry)) => (stamp, entry.clone()),
+            None => (stamp, Entry::of(path)),
+        }
+    }
 }
 
 /// The runs of `folder`; links are not followed.
 pub(super) fn of(folder: &Path) -> Result<Listed, CliError> {
+    again(folder, &mut Known::default())
+}
+
+/// The same, where the folder was listed before.
+pub(crate) fn again(folder: &Path, known: &mut Known) -> Result<Listed, CliError> {
     if folder.join("run.db").is_file() {
         let parent = folder
             .parent()
@@ -34,13 +67,19 @@ pub(super) fn of(folder: &Path) -> Result<Listed, CliError> {
     let found = std::fs::read_dir(folder)
         .map_err(|error| CliError::usage(format!("{}: {error}", folder.display())))?;
     let (mut entries, mut unreadable) = (Vec::new(), Vec::new());
+    let mut seen = Known::default();
     for one in found {
         match one.and_then(|one| Ok((one.path(), one.file_type()?))) {
-            Ok((path, kind)) if kind.is_dir() => entries.extend(Entry::of(&path)),
+            Ok((path, kind)) if kind.is_dir() => {
+                let (stamp, entry) = known.entry(&path);
+                entries.extend(entry.clone());
+                seen.0.insert(path, (stamp, entry));
+            }
             Ok(_) => {}
             Err(error) => unreadable.push(format!("{}: {error}", folder.display())),
         }
     }
+    *known = seen;
     entries.sort_by(|a, b| {
         b.started_at_unix_us.cmp(&a.started_at_unix_us).then_with(|| b.id.cmp(&a.id))
     });
@@ -53,12 +92,7 @@ pub(super) fn text(entries: &[&Entry], of: usize, folder: &Path) -> String {
     let mut out = String::new();
     for (entry, line) in entries.iter().zip(columns(&rows).lines()) {
         let _ = writeln!(out, "{line}");
-        let labels = (!entry.labels.labels.is_empty() || entry.labels.note.is_some())
-            .then(|| entry.labels.describe());
-        for more in labels
-            .into_iter()
-            .chain(entry.problems.iter().map(|problem| format!("problem: {problem}")))
-        {
+        for more in remarks(entry) {
             let _ = writeln!(out, "    {}", untrusted::line(&more));
         }
     }
@@ -69,13 +103,26 @@ pub(super) fn text(entries: &[&Entry], of: usize, folder: &Path) -> String {
     out
 }
 
-fn row(entry: &Entry) -> Vec<String> {
+/// Labels and note of a run, and what is wrong with its folder.
+pub(crate) fn remarks(entry: &Entry) -> Vec<String> {
+    let labels = (!entry.labels.labels.is_empty() || entry.labels.note.is_some())
+        .then(|| entry.labels.describe());
+    let problems = entry.problems.iter().map(|problem| format!("problem: {problem}"));
+    labels.into_iter().chain(problems).collect()
+}
+
+/// The outcome of a run, and its ending where that is another thing.
+pub(crate) fn ended(entry: &Entry) -> String {
     let ending =
         entry.ending.as_deref().filter(|ending| !["complete", &entry.outcome].contains(ending));
-    let outcome = match ending {
+    match ending {
         Some(ending) => format!("{}, {ending}", entry.outcome),
         None => entry.outcome.clone(),
-    };
+    }
+}
+
+fn row(entry: &Entry) -> Vec<String> {
+    let outcome = ended(entry);
     vec![
         entry.started_at_unix_us.map_or_else(|| "?".into(), calendar::shown),
         untrusted::name(&entry.id).into_owned(),

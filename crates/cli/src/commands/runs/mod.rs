@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use crate::args::{Runs, RunsCommand};
 use crate::console::{CliError, Exit, print, print_json, say};
 use crate::kept::{Labels, run_folder};
-use entry::Entry;
+pub(super) use entry::Entry;
+pub(super) use list::{Known, again, ended, remarks};
 
 /// `throng runs`.
 pub(crate) fn runs(command: &Runs) -> Result<Exit, CliError> {

@@ -112,6 +112,33 @@ fn runs_are_listed_newest_first_and_what_is_wrong_is_said() {
 }
 
 #[test]
+fn a_list_that_is_made_again_has_what_changed_since() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    made(&at("one"), 9);
+    made(&at("gone"), 8);
+    let mut known = list::Known::default();
+    assert_eq!(list::again(folder.path(), &mut known).unwrap().entries.len(), 2);
+    let cause = "The line is full";
+    let text = summary(1_000_000, "missed", "2 viewers").replace(
+        "\"capacity\":null",
+        &format!("\"bottleneck\":{{\"title\":\"{cause}\"}},\"capacity\":null"),
+    );
+    fs::write(at("one/summary.json"), text).unwrap();
+    fs::remove_dir_all(at("gone")).unwrap();
+    made(&at("new"), 1);
+    let again = list::again(folder.path(), &mut known).unwrap().entries;
+    let told: Vec<(&str, &str)> =
+        again.iter().map(|entry| (entry.id.as_str(), entry.outcome.as_str())).collect();
+    assert_eq!(told, [("new", "met"), ("one", "missed")]);
+    assert_eq!(again[1].cause.as_deref(), Some(cause));
+    assert_eq!(again[1].target.as_deref(), Some("whep+http://127.0.0.1/whep"));
+    // Nothing is made anew.
+    let same = list::again(folder.path(), &mut known).unwrap().entries;
+    assert_eq!(format!("{same:?}"), format!("{again:?}"));
+}
+
+#[test]
 fn a_thousand_runs_are_listed_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let first = folder.path().join("0");
@@ -124,8 +151,12 @@ fn a_thousand_runs_are_listed_at_once() {
         }
     }
     let began = Instant::now();
-    let listed = list::of(folder.path()).unwrap();
+    let mut known = list::Known::default();
+    let listed = list::again(folder.path(), &mut known).unwrap();
     let took = began.elapsed();
+    let began = Instant::now();
+    assert_eq!(list::again(folder.path(), &mut known).unwrap().entries.len(), 1_000);
+    assert!(began.elapsed() < Duration::from_secs(1), "again: {:?}", began.elapsed());
     assert_eq!(listed.entries.len(), 1_000);
     assert!(took < Duration::from_secs(3), "{took:?}");
     #[expect(clippy::print_stdout, reason = "docs/runs.md has this figure")]

@@ -1,0 +1,85 @@
+//! HTTP for who looks at a command while it runs: the figures for Prometheus, and pages. It answers
+//! on a thread of its own, by what a [`Site`] says.
+
+mod connection;
+mod events;
+mod host_header;
+mod reply;
+
+use std::net::{SocketAddr, TcpListener};
+use std::thread::JoinHandle;
+
+use hyper::Request;
+use tokio::sync::oneshot;
+
+use crate::args::ListenAddress;
+use crate::console::CliError;
+pub(crate) use events::{Reader, Took, stream};
+pub(crate) use reply::{Reply, document, is_read, only_read, text, whole};
+
+/// What is served at an address.
+pub(crate) trait Site: Send + 'static {
+    /// The answer to a request that is meant for this server.
+    fn answer(&mut self, request: &Request<()>) -> Reply;
+
+    /// Called about each second, whoever asks.
+    fn each_second(&mut self) {}
+
+    /// The server ends: the last that readers of events get.
+    fn end(&mut self) {}
+}
+
+/// A port that is taken, whose clients wait until there is something to say.
+pub(crate) struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+    /// The host as it was asked for.
+    host: String,
+}
+
+impl Listener {
+    /// Listens on an address; `flag` asked for it.
+    pub(crate) fn bind(flag: &str, asked: &ListenAddress) -> Result<Self, CliError> {
+        let failed = |error: std::io::Error| {
+            CliError::usage(format!(
+                "{flag} {asked}: {error}\n  help: choose an address of this machine and a port \
+                 that nobody has; port 0 is any that is free"
+            ))
+        };
+        let host = asked.host.clone();
+        let socket = TcpListener::bind((host.as_str(), asked.port)).map_err(failed)?;
+        socket.set_nonblocking(true).map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        Ok(Self { socket, address, host })
+    }
+
+    /// Where it listens.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers as `site` says until the server is dropped; `name` is that of the thread.
+    pub(crate) fn serve(self, name: &str, site: impl Site) -> Result<HttpServer, CliError> {
+        let Self { socket, host, .. } = self;
+        let (stop, stopped) = oneshot::channel();
+        let thread =
+            connection::start(socket, (name, host), site, stopped).map_err(CliError::invalid)?;
+        Ok(HttpServer { stop: Some(stop), thread: Some(thread) })
+    }
+}
+
+/// A server that answers.
+pub(crate) struct HttpServer {
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for HttpServer {
+    fn drop(&mut self) {
+        // The thread ends when the sender is gone.
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! `--serve` and `throng serve`: pages of runs, while they happen and afterwards.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use throng_observation::RunTime;
+use throng_observation::run::{Ending, MARK_EVENT, RunInfo};
+use throng_store::RunFolder;
+
+use crate::throng::{Stage, THRONG, plain, started};
+
+/// How long a page may take to show something on a busy machine.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// A command that serves pages; ended when dropped.
+struct Served {
+    child: Child,
+    /// `127.0.0.1:PORT`, as it was printed.
+    address: String,
+    /// What follows it: the token, where the command has one.
+    token: String,
+}
+
+impl Served {
+    fn start(args: &[&str]) -> Self {
+        let mut child = started(Command::new(THRONG).args(args));
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let url = loop {
+            let line = lines.next().expect("it says where its pages are").unwrap();
+            if let Some((_, url)) = line.split_once(" http://") {
+                break url.to_owned();
+            }
+        };
+        // Whatever else it says is read, so that it never waits for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        let (address, token) = url.split_once('/').unwrap();
+        let token = token.strip_prefix("#token=").unwrap_or_default().to_owned();
+        Self { child, address: address.to_owned(), token }
+    }
+
+    fn connect(&self, method: &str, path: &str, headers: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(WITHIN)).unwrap();
+        let host = &self.address;
+        write!(stream, "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{headers}\r\n").unwrap();
+        stream
+    }
+
+    /// The answer to a request, with its head.
+    fn ask(&self, method: &str, path: &str, headers: &str) -> String {
+        let mut answer = String::new();
+        self.connect(method, path, headers).read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    fn exit_code(&mut self) -> Option<i32> {
+        let until = Instant::now() + WITHIN;
+        while Instant::now() < until {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        panic!("it goes on");
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_page_of_a_run_is_read_while_it_happens_and_ends_it_with_its_token() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let target = stage.target();
+    let view = ["view", &target, "-n", "2", "--every", "50ms", "--for", "120s", "--quiet"];
+    let more = ["--serve", "127.0.0.1:0", "--output", run.to_str().unwrap()];
+    let mut served = Served::start(&[&view[..], &more].concat());
+
+    // The strip is of the live figures, the rest of the folder.
+    let until = Instant::now() + WITHIN;
+    loop {
+        let page = served.ask("GET", "/", "");
+        assert!(page.starts_with("HTTP/1.1 200") && page.contains("connect-src 'self'"), "{page}");
+        if page.contains("2 connected, 2 playing") && page.contains("2 connected, 0 failed") {
+            break;
+        }
+        assert!(Instant::now() < until, "{page}");
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let mut events = BufReader::new(served.connect("GET", "/events", ""));
+    let mut told = |wanted: &str| {
+        let mut line = String::new();
+        while !line.contains(wanted) {
+            line.clear();
+            assert!(events.read_line(&mut line).unwrap() > 0, "no {wanted}");
+        }
+    };
+    told("text/event-stream");
+    told("[[\"answer\","); // All parts at first,
+    told("[[\"strip\","); // then those that change.
+
+    let token = format!("Throng-Token: {}\r\n", served.token);
+    let empty = "Content-Length: 0\r\n";
+    assert_eq!(served.token.len(), 32);
+    assert!(served.ask("POST", "/stop", empty).starts_with("HTTP/1.1 403"));
+    let elsewhere = format!("{token}Origin: http://evil.example\r\n{empty}");
+    assert!(served.ask("POST", "/stop", &elsewhere).starts_with("HTTP/1.1 403"));
+    let own = format!("{token}Origin: http://{}\r\n{empty}", served.address);
+    assert!(served.ask("POST", "/mark?text=the+cache+is+warm", &own).starts_with("HTTP/1.1 202"));
+    let until = Instant::now() + WITHIN;
+    while !is_marked(&run) {
+        assert!(Instant::now() < until, "no mark");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert!(served.ask("POST", "/stop", &own).starts_with("HTTP/1.1 202"));
+    told("event: end");
+    assert_eq!(served.exit_code(), Some(130));
+    let report = std::fs::read_to_string(run.join("report.html")).unwrap();
+    assert!(report.contains("the cache is warm") && !report.contains(&served.token));
+    assert!(!run.join("run.db-wal").exists(), "a reader kept the database from becoming one file");
+}
+
+fn is_marked(run: &Path) -> bool {
+    let run = RunFolder::read(run).unwrap();
+    run.events.iter().any(|event| event.kind == MARK_EVENT)
+}
+
+#[test]
+fn a_folder_of_runs_is_served_as_a_list_and_only_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, started_at_unix_us) in [("first", 1_000_000), ("second <b>", 2_000_000)] {
+        let info = RunInfo { started_at_unix_us, ..RunInfo::default() };
+        let writer = RunFolder::create(folder.path().join(name), &info).unwrap();
+        writer.finish(Ending::Complete, RunTime(5_000_000)).unwrap();
+    }
+    let runs = folder.path().to_str().unwrap();
+    let mut served = Served::start(&["serve", runs, "127.0.0.1:0"]);
+    let list = served.ask("GET", "/", "");
+    assert!(list.contains("./first/") && list.contains("./second%20%3Cb%3E/"), "{list}");
+    assert!(!list.contains("<b>") && list.contains("2 runs"), "{list}");
+    let page = served.ask("GET", "/second%20%3Cb%3E/", "");
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("part-answer"), "{page}");
+    assert!(served.ask("GET", "/..%2Ffirst/", "").starts_with("HTTP/1.1 404"));
+    assert!(served.ask("POST", "/stop", "Content-Length: 0\r\n").starts_with("HTTP/1.1 405"));
+    let interrupted = Command::new("kill").args(["-INT", &served.child.id().to_string()]).status();
+    assert!(interrupted.unwrap().success());
+    assert_eq!(served.exit_code(), Some(0));
+}
+
+#[test]
+fn a_port_of_pages_that_is_taken_ends_the_command_before_anything_is_sent() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let target = "whep+http://127.0.0.1:9/whep";
+    for command in [&["view", target, "-n", "1", "--for", "1s", "--serve"][..], &["serve", "."]] {
+        let said = plain(&[command, &[&address]].concat());
+        let text = String::from_utf8_lossy(&said.stderr).into_owned();
+        assert_eq!(said.status.code(), Some(2), "{command:?}: {text}");
+        assert!(text.contains(&address) && text.contains("help: "), "{command:?}: {text}");
+    }
+    let said = plain(&["watch", "--serve", "127.0.0.1:0"]);
+    assert_eq!(said.status.code(), Some(2), "its page is made from the file of --output");
+}
