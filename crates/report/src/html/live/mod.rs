@@ -23,7 +23,7 @@ pub use strip::strip;
 pub struct Served<'a> {
     /// What the scripts of the page are let run by.
     pub nonce: &'a str,
-    /// The strip at its top, as [`strip`] makes it; empty without one.
+    /// The strip at its top, as [`strip()`] makes it; empty without one.
     pub strip: &'a str,
 }
 
