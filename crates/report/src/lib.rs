@@ -65,6 +65,7 @@ pub mod junit;
 pub mod markdown;
 pub mod matrix;
 pub mod openmetrics;
+pub mod otlp;
 pub mod oven_rtc_tester;
 pub mod price;
 pub mod profile;

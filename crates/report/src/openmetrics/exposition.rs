@@ -11,11 +11,11 @@ use super::histogram::{BOUNDS, Buckets};
 pub const SERIES_MAX: usize = 2_000;
 
 /// The labels of a series: names of throng's, values that anybody may have chosen.
-pub(super) type Labels = Vec<(&'static str, String)>;
+pub(crate) type Labels = Vec<(&'static str, String)>;
 
 /// The value of a series.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Number(f64),
     Histogram(Buckets),
 }
@@ -40,7 +40,7 @@ pub struct Exposition {
 
 impl Exposition {
     /// Adds series of a family; of two with the same labels the first counts.
-    pub(super) fn add(&mut self, family: Family, added: impl IntoIterator<Item = (Labels, Value)>) {
+    pub(crate) fn add(&mut self, family: Family, added: impl IntoIterator<Item = (Labels, Value)>) {
         // One place is for how many are left out.
         const MOST: usize = SERIES_MAX - 1;
         let name = family.name.clone();
@@ -75,7 +75,7 @@ impl Exposition {
     }
 
     /// The families that have any series, by name.
-    pub(super) fn families(&self) -> impl Iterator<Item = &(Family, BTreeMap<Labels, Value>)> {
+    pub(crate) fn families(&self) -> impl Iterator<Item = &(Family, BTreeMap<Labels, Value>)> {
         self.families.values().filter(|(_, series)| !series.is_empty())
     }
 }

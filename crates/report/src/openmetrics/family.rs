@@ -10,7 +10,7 @@ use super::declared::Declared;
 
 /// What a family counts or measures by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Counter,
     Gauge,
     Histogram,
@@ -19,7 +19,7 @@ pub(super) enum Kind {
 
 impl Kind {
     /// Its name in `# TYPE`.
-    pub(super) fn key(self) -> &'static str {
+    pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Counter => "counter",
             Self::Gauge => "gauge",
@@ -29,7 +29,7 @@ impl Kind {
     }
 
     /// The endings of the names of its series.
-    pub(super) fn endings(self) -> &'static [&'static str] {
+    pub(crate) fn endings(self) -> &'static [&'static str] {
         match self {
             Self::Counter => &["_total"],
             Self::Gauge => &[""],
@@ -41,13 +41,13 @@ impl Kind {
 
 /// A family.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Family {
+pub(crate) struct Family {
     /// Its name, without the ending of its series.
-    pub(super) name: String,
-    pub(super) kind: Kind,
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
     /// The unit, with which the name ends; empty without one.
-    pub(super) unit: &'static str,
-    pub(super) help: String,
+    pub(crate) unit: &'static str,
+    pub(crate) help: String,
 }
 
 /// A family of counters: how its names begin.
@@ -62,6 +62,17 @@ pub(super) const CHAT: &str = "throng_chat_";
 pub(super) const REQUESTS: &str = "throng_http_";
 
 impl Family {
+    /// The unit as UCUM writes it, which OpenTelemetry asks for; empty without one.
+    pub(crate) fn ucum(&self) -> &'static str {
+        match self.unit {
+            "seconds" => "s",
+            "bytes" => "By",
+            "ratio" => "1",
+            // Counts. `1` would be a ratio to who makes Prometheus's names of it.
+            _ => "",
+        }
+    }
+
     /// One that is declared here.
     pub(super) fn of(declared: &Declared) -> Self {
         let Declared { name, kind, unit, help, .. } = *declared;

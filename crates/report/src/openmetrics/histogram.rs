@@ -4,7 +4,7 @@ use throng_observation::Distribution;
 
 /// The upper bounds of buckets, microseconds, and as they are written, in seconds: from the delay
 /// of a frame on a line to the buffer of a player.
-pub(super) const BOUNDS: [(u64, &str); 14] = [
+pub(crate) const BOUNDS: [(u64, &str); 14] = [
     (5_000, "0.005"),
     (10_000, "0.01"),
     (20_000, "0.02"),
@@ -23,18 +23,18 @@ pub(super) const BOUNDS: [(u64, &str); 14] = [
 
 /// Times, counted by bound.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Buckets {
+pub(crate) struct Buckets {
     /// Times up to each bound.
-    pub(super) up_to: [u64; BOUNDS.len()],
+    pub(crate) up_to: [u64; BOUNDS.len()],
     /// All times.
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// Their sum, microseconds.
-    pub(super) sum_us: f64,
+    pub(crate) sum_us: f64,
 }
 
 impl Buckets {
     /// Adds a time.
-    pub(super) fn record(&mut self, us: u64) {
+    pub(crate) fn record(&mut self, us: u64) {
         for ((bound, _), count) in BOUNDS.iter().zip(&mut self.up_to) {
             *count = count.saturating_add(u64::from(us <= *bound));
         }

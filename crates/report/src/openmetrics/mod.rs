@@ -2,11 +2,11 @@
 //! 1.0, or the text format 0.0.4 before it.
 //!
 //! ```text
-//! rows, judged objectives, progress of a search -> Metrics -> Exposition -> text
+//! rows, judged objectives, progress of a search -> Metrics -> Exposition -> text, OTLP
 //! ```
 //! Names, units and meanings of sums, of objectives and of hosts come from their catalogues, so
 //! that a new one is exposed without a line here; the others are in `declared.rs`. Labels are
-//! bounded: a larger crowd or server has no more series.
+//! bounded: a larger crowd or server has no more series. `crate::otlp` sends the same families.
 
 mod bounded;
 mod declared;
@@ -25,6 +25,10 @@ pub use format::TextFormat;
 pub use page::markdown;
 pub use run::Glance;
 
+pub(crate) use exposition::{Labels, Value};
+pub(crate) use family::{Family, Kind};
+pub(crate) use histogram::{BOUNDS, Buckets};
+
 use throng_analysis::search::Progress;
 use throng_observation::host::HostRow;
 use throng_observation::run::{Row, RunInfo};
@@ -32,8 +36,6 @@ use throng_observation::{Purpose, untrusted};
 use throng_scenario::{Objective, Threshold};
 
 use crate::ObjectiveResult;
-use exposition::{Labels, Value};
-use family::Family;
 use hosts::HostFigures;
 use run::RunFigures;
 
