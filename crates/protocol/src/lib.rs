@@ -18,6 +18,8 @@ pub mod factory;
 
 mod published;
 pub use published::PublishedMedia;
+mod traced;
+pub use traced::traced;
 
 mod excerpt;
 mod reports;
