@@ -1,6 +1,7 @@
 //! The `throng` command: flags in, exit code out.
 
 mod args;
+mod background;
 mod canary;
 mod commands;
 mod console;

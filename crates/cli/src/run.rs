@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use throng_observation::run::{Ending, Row};
 use throng_report::ObjectiveResult;
-use throng_report::openmetrics::Metrics;
 use throng_scenario::Scenario;
 
 use crate::args::Common;
@@ -12,7 +11,7 @@ use crate::console::{CliError, Exit, Interrupt, say};
 use crate::kept::KeptCommand;
 use crate::live::{self, Display, State};
 use crate::rolling_objectives::RollingObjectives;
-use crate::served::{Ports, Served};
+use crate::served::{Outlets, Served};
 use crate::session::{self, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
 
@@ -38,19 +37,22 @@ pub(crate) fn run(
     if let Some(problem) = session::foreign_source(&plan) {
         return Err(CliError::usage(problem));
     }
-    let ports = Ports::take(common.prometheus.as_ref(), common.serve.as_ref())?;
+    let (prometheus, serve) = (common.prometheus.as_ref(), common.serve.as_ref());
+    let outlets = Outlets::take(prometheus, common.otlp.as_deref(), serve)?;
     let prepared = Prepared::new(scenario, &plan, common)?.with_fleet(false, &interrupt)?;
     let warnings = prepared.with_left_out(session::warnings(&plan, &prepared.pages));
     session::print_warnings(&warnings);
     let info = prepared.info(warnings);
     watchers::announce_baseline(&plan);
-    let served = ports.serve(Metrics::of_run(&info), &interrupt)?;
+    let served = outlets.of_run(&info, common.otlp_traces, &interrupt)?;
+    let prepared = prepared.with_traces(served.traces());
     let display = live::open(&plan, common);
     let shows_objectives = display.shows_objectives();
     let is_judged = !plan.objectives.is_empty()
         && (common.until_missed
             || shows_objectives
             || common.prometheus.is_some()
+            || common.otlp.is_some()
             || watchers::wait_for_failure(&plan));
     let rolling = is_judged.then(|| RollingObjectives::new(info.clone()));
     let on_row = {
@@ -63,10 +65,13 @@ pub(crate) fn run(
     let asked = asked.of(scenario, &plan);
     let mut session = Session::start(prepared, &info, Joins::Planned, !shows_objectives, on_row)?;
     asked.keep(&session.folder);
-    served.began(&asked.name(), &session.folder);
+    served.began(&asked.name(), &session.folder, session.handle.started_at_unix_us());
     let judged = Judged { rolling, served: &served, until_missed: common.until_missed };
     let ending = supervise(&mut session, &interrupt, display, &judged);
-    served.apart(|| session.finish(ending))
+    let folder = session.folder.clone();
+    let exit = served.apart(|| session.finish(ending))?;
+    served.ended(&folder);
+    Ok(exit)
 }
 
 /// How a run is judged while it goes on.

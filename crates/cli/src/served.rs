@@ -1,64 +1,95 @@
-//! What a command serves while it runs: its figures (`--prometheus`) and its page (`--serve`). The
-//! ports are taken before anything is sent.
+//! What a command gives out while it runs: its figures to who asks for them (`--prometheus`) and to
+//! a collector (`--otlp`), and its page (`--serve`). Flags are checked and ports taken before
+//! anything is sent.
 
 use std::path::Path;
 
+use throng_observation::run::RunInfo;
 use throng_report::openmetrics::Metrics;
 
 use crate::args::ListenAddress;
+use crate::background::Background;
 use crate::console::{CliError, Interrupt, say};
-use crate::exporter::{self, LiveFigures};
-use crate::http_server::{HttpServer, Listener};
+use crate::exporter::{self, Collector, LiveFigures, LiveTraces};
+use crate::http_server::Listener;
 use crate::page::{Page, Source};
 
-/// The ports that the flags name, taken.
-pub(crate) struct Ports {
+/// The ports that the flags name, taken, and the collector.
+pub(crate) struct Outlets {
     metrics: Option<Listener>,
+    collector: Option<Collector>,
     page: Option<Listener>,
 }
 
-impl Ports {
-    /// Takes them, and says where the figures are.
+impl Outlets {
+    /// Those of `--prometheus`, `--otlp` and `--serve`; says where the figures are.
     pub(crate) fn take(
         prometheus: Option<&ListenAddress>,
+        otlp: Option<&str>,
         serve: Option<&ListenAddress>,
     ) -> Result<Self, CliError> {
+        let collector = otlp.map(Collector::of).transpose()?;
         let metrics = prometheus.map(|asked| Listener::bind("--prometheus", asked)).transpose()?;
         if let Some(port) = &metrics {
             say(&format!("metrics     http://{}/metrics", port.address()));
         }
         let page = serve.map(|asked| Listener::bind("--serve", asked)).transpose()?;
-        Ok(Self { metrics, page })
+        Ok(Self { metrics, collector, page })
     }
 
-    /// Answers at them; who has the page's token can end the command by `interrupt`.
-    pub(crate) fn serve(self, metrics: Metrics, interrupt: &Interrupt) -> Result<Served, CliError> {
-        let Self { metrics: of_metrics, page } = self;
-        let is_asked = of_metrics.is_some() || page.is_some();
-        let figures = LiveFigures::new(metrics);
-        let exporter = of_metrics.map(|port| exporter::serve(port, figures.clone())).transpose()?;
+    /// Begins with the figures of a run. Of the joins that are intended in one second, so many at
+    /// most are traced; who has the page's token can end the run by `interrupt`.
+    pub(crate) fn of_run(
+        self,
+        info: &RunInfo,
+        joins_per_second_max: u32,
+        interrupt: &Interrupt,
+    ) -> Result<Served, CliError> {
+        let traces = self.collector.is_some();
+        let traces = traces.then(|| exporter::traces(info, joins_per_second_max));
+        self.begin(LiveFigures::new(Metrics::of_run(info), traces), interrupt)
+    }
+
+    /// The same with those of watched hosts alone.
+    pub(crate) fn of_watch(self, interrupt: &Interrupt) -> Result<Served, CliError> {
+        let metrics = Metrics::of_watch(env!("CARGO_PKG_VERSION"));
+        self.begin(LiveFigures::new(metrics, None), interrupt)
+    }
+
+    fn begin(self, figures: LiveFigures, interrupt: &Interrupt) -> Result<Served, CliError> {
+        let Self { metrics, collector, page } = self;
+        let answering = metrics.map(|port| exporter::serve(port, figures.clone())).transpose()?;
+        let sending = collector.map(|to| exporter::send(to, figures.clone())).transpose()?;
         let page = page.map(|port| Page::start(port, figures.clone(), interrupt)).transpose()?;
-        Ok(Served { figures: Some(figures).filter(|_| is_asked), page, _exporter: exporter })
+        let is_wanted = answering.is_some() || sending.is_some() || page.is_some();
+        let figures = is_wanted.then_some(figures);
+        Ok(Served { figures, page, _exporters: [answering, sending] })
     }
 }
 
-/// What is served, until it is dropped.
+/// What is given out, until it is dropped.
 pub(crate) struct Served {
     figures: Option<LiveFigures>,
     page: Option<Page>,
-    _exporter: Option<HttpServer>,
+    _exporters: [Option<Background>; 2],
 }
 
 impl Served {
-    /// The figures, if anybody may ask for them.
+    /// The figures, if anybody gets them.
     pub(crate) fn figures(&self) -> Option<LiveFigures> {
         self.figures.clone()
     }
 
-    /// The run has its folder: from now on its page is made from it.
-    pub(crate) fn began(&self, scenario: &str, folder: &Path) {
+    /// The traces, if anybody gets them.
+    pub(crate) fn traces(&self) -> Option<LiveTraces> {
+        self.figures.as_ref().and_then(LiveFigures::traces)
+    }
+
+    /// The run has its folder, of which its page is made from now on, and its RunTime 0,
+    /// microseconds since the Unix epoch.
+    pub(crate) fn began(&self, scenario: &str, folder: &Path, started_at_unix_us: i64) {
         if let Some(figures) = &self.figures {
-            figures.set_subject(scenario, folder);
+            figures.set_subject(scenario, folder, started_at_unix_us);
         }
         self.shows(|| Source::Run(folder.to_owned()));
     }
@@ -80,6 +111,13 @@ impl Served {
         match &self.page {
             Some(page) => page.apart(act),
             None => act(),
+        }
+    }
+
+    /// The run is over, and its report is in this folder.
+    pub(crate) fn ended(&self, folder: &Path) {
+        if let Some(traces) = self.traces() {
+            traces.end(folder);
         }
     }
 }

@@ -77,6 +77,20 @@ pub(crate) struct Common {
     /// this machine alone), 127.0.0.1:0 (any free port), loadgen.lan:9464; docs/metrics.md
     #[arg(long, value_name = "ADDRESS", help_heading = "Output")]
     pub(crate) prometheus: Option<ListenAddress>,
+    /// Send metrics and traces to this collector of OpenTelemetry while it runs, by OTLP over HTTP:
+    /// http://127.0.0.1:4318; its key in OTEL_EXPORTER_OTLP_HEADERS; docs/metrics.md
+    #[arg(long, value_name = "URL", help_heading = "Output")]
+    pub(crate) otlp: Option<String>,
+    /// Trace at most N joins of each second
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 10,
+        value_parser = clap::value_parser!(u32).range(0..=1_000),
+        requires = "otlp",
+        help_heading = "Output"
+    )]
+    pub(crate) otlp_traces: u32,
     /// Serve the report's page while it runs, at http://ADDRESS/: 7090 (of this machine alone),
     /// 127.0.0.1:0 (any free port), loadgen.lan:7090; the address that is printed has the token by
     /// which the run can be ended there; docs/serve.md
@@ -163,7 +177,7 @@ pub(crate) struct Run {
         long,
         value_name = "RUN",
         requires = "fleet",
-        conflicts_with_all = ["file", "output", "workers", "prometheus", "serve"]
+        conflicts_with_all = ["file", "output", "workers", "prometheus", "serve", "otlp"]
     )]
     pub(crate) resume: Option<PathBuf>,
     #[command(flatten)]

@@ -64,6 +64,10 @@ pub(crate) struct Watch {
     /// alone), 127.0.0.1:0 (any free port), media1.lan:9464; docs/metrics.md
     #[arg(long, value_name = "ADDRESS", conflicts_with = "listen")]
     pub(crate) prometheus: Option<ListenAddress>,
+    /// Send metrics to this collector of OpenTelemetry, by OTLP over HTTP: http://127.0.0.1:4318;
+    /// its key in OTEL_EXPORTER_OTLP_HEADERS; docs/metrics.md
+    #[arg(long, value_name = "URL", conflicts_with = "listen")]
+    pub(crate) otlp: Option<String>,
     /// Serve a page of what is watched, at http://ADDRESS/, made from the file of --output: 7090
     /// (of this machine alone), 127.0.0.1:0 (any free port); docs/serve.md
     #[arg(long, value_name = "ADDRESS", requires = "output", conflicts_with = "listen")]

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn answers() -> Answers {
-        let figures = LiveFigures::new(Metrics::of_watch("1.2.3"));
+        let figures = LiveFigures::new(Metrics::of_watch("1.2.3"), None);
         Answers::new(figures, ([127, 0, 0, 1], 9464).into())
     }
 
@@ -117,7 +117,7 @@ mod tests {
     fn a_page_is_rendered_once_for_all_who_ask_within_a_second() {
         let mut answers = answers();
         let first = answers.page(TextFormat::OpenMetrics);
-        answers.figures.set_subject("scenario", std::path::Path::new("runs/7"));
+        answers.figures.set_subject("scenario", std::path::Path::new("runs/7"), 0);
         assert_eq!(answers.page(TextFormat::OpenMetrics), first);
         answers.page = None;
         let text = String::from_utf8(answers.page(TextFormat::Prometheus).into()).unwrap();

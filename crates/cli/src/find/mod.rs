@@ -19,7 +19,6 @@ use throng_analysis::search::{End, Search, Second};
 use throng_engine::NewParticipant;
 use throng_observation::run::{Ending, Row};
 use throng_observation::{Failure, Goal, RunTime, Unloaded, shell};
-use throng_report::openmetrics::Metrics;
 
 use crate::args::Find;
 use crate::console::{CliError, Exit, Interrupt, say};
@@ -27,7 +26,7 @@ use crate::generator::Generator;
 use crate::kept::KeptCommand;
 use crate::live::{self, Display, State};
 use crate::scenario;
-use crate::served::{Ports, Served};
+use crate::served::{Outlets, Served};
 use crate::session::{self, Joins, Prepared, Session};
 use crate::watchers::{self, Watchers};
 use announced::Announced;
@@ -55,7 +54,8 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
             "--vary of a value is searched by one machine: leave --fleet and --on away",
         ));
     }
-    let ports = Ports::take(common.prometheus.as_ref(), common.serve.as_ref())?;
+    let (prometheus, serve) = (common.prometheus.as_ref(), common.serve.as_ref());
+    let outlets = Outlets::take(prometheus, common.otlp.as_deref(), serve)?;
     let prepared =
         Prepared::new(&search_plan.scenario, plan, common)?.with_fleet(true, &interrupt)?;
     let warnings = prepared.with_left_out(search_plan.warnings(&prepared.pages));
@@ -63,7 +63,8 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     search_plan.introduce();
     let info = prepared.info(warnings);
     watchers::announce_baseline(plan);
-    let served = ports.serve(Metrics::of_run(&info), &interrupt)?;
+    let served = outlets.of_run(&info, common.otlp_traces, &interrupt)?;
+    let prepared = prepared.with_traces(served.traces());
     let seconds = Seconds::default();
     let on_row = {
         let (observer, figures) = (seconds.clone(), served.figures());
@@ -78,7 +79,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let mut session =
         Session::start(prepared, &info, Joins::BySearch(&earlier), !common.plain, on_row)?;
     asked.keep(&session.folder);
-    served.began(&asked.name(), &session.folder);
+    served.began(&asked.name(), &session.folder, session.handle.started_at_unix_us());
     let ending = SearchLoop {
         search: Search::resume(search_plan.settings, &earlier).named(search_plan.values.clone()),
         crowd: Crowd::new(search_plan.crowd.clone()),
@@ -96,6 +97,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     .run(&interrupt, &mut session.watchers, live::open(plan, common));
     let folder = session.folder.clone();
     let exit = served.apart(|| session.finish(ending))?;
+    served.ended(&folder);
     if ending == Some(Ending::Interrupted) {
         let resume = shell::flag("--resume", &folder);
         say(&format!("to continue this search: throng find … {resume}"));

@@ -4,7 +4,6 @@
 use std::convert::Infallible;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -34,28 +33,22 @@ const PAUSE: Duration = Duration::from_millis(10);
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Answers on `socket`, for which a host was asked, until the sender of `stopped` is gone.
-pub(super) fn start(
+pub(super) async fn run(
     socket: TcpListener,
-    (name, host): (&str, String),
+    host: String,
     site: impl Site,
     stopped: oneshot::Receiver<()>,
-) -> std::io::Result<JoinHandle<()>> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+) {
     let streams = Arc::new(Semaphore::new(STREAMS_MAX as usize));
     let shared = Arc::new(Shared { site: Mutex::new(site), host, streams });
-    std::thread::Builder::new().name(name.to_owned()).spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                () = serve(socket, &shared) => {}
-                () = each_second(&shared) => {}
-                _ = stopped => {}
-            }
-            shared.site().end();
-            let all_have_left = shared.streams.acquire_many(STREAMS_MAX);
-            let _ = timeout(END_LASTS, all_have_left).await;
-        });
-    })
+    tokio::select! {
+        () = serve(socket, &shared) => {}
+        () = each_second(&shared) => {}
+        _ = stopped => {}
+    }
+    shared.site().end();
+    let all_have_left = shared.streams.acquire_many(STREAMS_MAX);
+    let _ = timeout(END_LASTS, all_have_left).await;
 }
 
 /// What all connections share.

@@ -7,12 +7,11 @@ mod host_header;
 mod reply;
 
 use std::net::{SocketAddr, TcpListener};
-use std::thread::JoinHandle;
 
 use hyper::Request;
-use tokio::sync::oneshot;
 
 use crate::args::ListenAddress;
+use crate::background::Background;
 use crate::console::CliError;
 pub(crate) use events::{Reader, Took, stream};
 pub(crate) use reply::{Reply, document, is_read, only_read, text, whole};
@@ -59,27 +58,9 @@ impl Listener {
     }
 
     /// Answers as `site` says until the server is dropped; `name` is that of the thread.
-    pub(crate) fn serve(self, name: &str, site: impl Site) -> Result<HttpServer, CliError> {
+    pub(crate) fn serve(self, name: &str, site: impl Site) -> Result<Background, CliError> {
         let Self { socket, host, .. } = self;
-        let (stop, stopped) = oneshot::channel();
-        let thread =
-            connection::start(socket, (name, host), site, stopped).map_err(CliError::invalid)?;
-        Ok(HttpServer { stop: Some(stop), thread: Some(thread) })
-    }
-}
-
-/// A server that answers.
-pub(crate) struct HttpServer {
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
-}
-
-impl Drop for HttpServer {
-    fn drop(&mut self) {
-        // The thread ends when the sender is gone.
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let answer = move |stopped| connection::run(socket, host, site, stopped);
+        Background::start(name, answer).map_err(CliError::invalid)
     }
 }

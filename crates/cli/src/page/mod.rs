@@ -9,9 +9,10 @@ mod source;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::background::Background;
 use crate::console::{CliError, Interrupt, say};
 use crate::exporter::LiveFigures;
-use crate::http_server::{HttpServer, Listener};
+use crate::http_server::Listener;
 use crate::secrets;
 pub(crate) use live_page::{LivePage, Now, new_nonce, policy};
 pub(crate) use run_site::{RunSite, say_dropped};
@@ -23,7 +24,7 @@ const MARKS_MAX: usize = 16;
 /// The page of a command.
 pub(crate) struct Page {
     command: Arc<Commanded>,
-    _server: HttpServer,
+    _server: Background,
 }
 
 impl Page {

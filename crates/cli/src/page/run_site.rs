@@ -125,7 +125,7 @@ mod tests {
         let command = Arc::new(Commanded {
             token: "t0ken".into(),
             interrupt: Interrupt::default(),
-            figures: LiveFigures::new(Metrics::of_watch("1.2.3")),
+            figures: LiveFigures::new(Metrics::of_watch("1.2.3"), None),
             source: Mutex::new(None),
             marks: Mutex::default(),
             apart: Mutex::new(()),

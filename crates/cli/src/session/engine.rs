@@ -47,8 +47,8 @@ pub(crate) fn start_engine(
         prepared.plan,
         &prepared.permission,
         &prepared.pages,
-        wall,
-        config.worker,
+        (wall, config.worker),
+        prepared.traces.clone(),
     )?;
     let (rows, received) = mpsc::sync_channel(ROWS_WAITING_MAX);
     let handle = throng_engine::run(config, factory, rows.clone()).map_err(CliError::invalid)?;
@@ -101,8 +101,8 @@ impl EnginePart<'_> {
             prepared.plan,
             &prepared.permission,
             &prepared.pages,
-            wall,
-            config.worker,
+            (wall, config.worker),
+            prepared.traces.clone(),
         )?;
         Ok(PreparedEngine { config, factory })
     }

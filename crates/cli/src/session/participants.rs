@@ -18,6 +18,7 @@ use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
 use throng_scenario::{Plan, Role, RoomConfig, TokenSource, TurnServer};
 
 use crate::console::CliError;
+use crate::exporter::LiveTraces;
 use crate::permission::Permission;
 use crate::secrets::{api_secret, token, token_text};
 use crate::{media, run_id};
@@ -44,13 +45,13 @@ pub(crate) fn read_secrets(plan: &Plan) -> Result<(), CliError> {
 
 /// The factory from which the engine gets participants; reads secrets and media files here, once.
 /// `clock` is what capture times of published media are told by, `worker` the number of this
-/// process in a fleet.
+/// process in a fleet. Requests of joins that have a trace name it.
 pub(super) fn participant_factory(
     plan: &Plan,
     permission: &Permission,
     pages: &media::Pages,
-    clock: WallClock,
-    worker: u16,
+    (clock, worker): (WallClock, u16),
+    traces: Option<LiveTraces>,
 ) -> Result<Arc<dyn ParticipantFactory>, CliError> {
     // Made now: the self-tests of cryptography take 0.1 s, which the first joins would contain
     // otherwise.
@@ -83,12 +84,16 @@ pub(super) fn participant_factory(
         let role = roles.get(cohort).cloned().unwrap_or_default();
         let joins_at = Duration::from_micros(u64::try_from(join.at.0).unwrap_or(0));
         let number = join.participant.0;
-        match destinations.get(cohort) {
+        let participant = match destinations.get(cohort) {
             Some(destination) => {
                 let endpoint = destination.endpoint(join.place, run_id::random(number));
                 factory.participant_at(&endpoint, number, joins_at, &role)
             }
             None => factory.participant(number, joins_at, &role),
+        };
+        match traces.as_ref().and_then(|traces| traces.join(join.participant, join.at)) {
+            Some(trace) => throng_protocol::traced(participant, &trace.traceparent()),
+            None => participant,
         }
     }))
 }

@@ -10,6 +10,7 @@ use throng_scenario::{Plan, Scenario};
 use super::participants::read_secrets;
 use crate::args::Common;
 use crate::console::{CliError, Interrupt};
+use crate::exporter::LiveTraces;
 use crate::fleet::Gathered;
 use crate::permission::{self, Permission};
 use crate::report::ReportOptions;
@@ -33,6 +34,8 @@ pub(crate) struct Prepared<'a> {
     pub(crate) pages: media::Pages,
     /// The workers that play the crowd, if this process does not.
     pub(super) fleet: Option<Gathered>,
+    /// Which joins of this process are traced, if any are.
+    pub(super) traces: Option<LiveTraces>,
 }
 
 impl<'a> Prepared<'a> {
@@ -73,6 +76,7 @@ impl<'a> Prepared<'a> {
             browser,
             pages,
             fleet: None,
+            traces: None,
         })
     }
 
@@ -84,6 +88,11 @@ impl<'a> Prepared<'a> {
     ) -> Result<Self, CliError> {
         let fleet = Gathered::gather(self.scenario, self.plan, self.common, is_search, interrupt)?;
         Ok(Self { fleet, ..self })
+    }
+
+    /// With the traces of its joins.
+    pub(crate) fn with_traces(self, traces: Option<LiveTraces>) -> Self {
+        Self { traces, ..self }
     }
 
     /// All warnings: which addresses get no load, and those of the plan.

@@ -17,7 +17,6 @@ use throng_observation::RunTime;
 use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow};
 use throng_observation::pack::PACKS_FACT;
 use throng_observation::run::{Ending, Row};
-use throng_report::openmetrics::Metrics;
 use throng_store::{HostFile, RunWriter};
 use throng_watch::{LocalHost, RowReceiver, RowSender};
 
@@ -27,7 +26,7 @@ use crate::args::Watch;
 use crate::console::{CliError, Exit, Interrupt, print, say};
 use crate::exporter::LiveFigures;
 use crate::page::Source;
-use crate::served::Ports;
+use crate::served::Outlets;
 
 /// Rows that may wait for the file and the view.
 const ROWS_WAITING_MAX: usize = 65_536;
@@ -46,8 +45,8 @@ pub(crate) fn watch(command: &Watch) -> Result<Exit, CliError> {
 /// On the terminal, and into a file if one is named.
 fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let lasts = command.duration()?;
-    let ports = Ports::take(command.prometheus.as_ref(), command.serve.as_ref())?;
-    let served = ports.serve(Metrics::of_watch(env!("CARGO_PKG_VERSION")), interrupt)?;
+    let (prometheus, serve) = (command.prometheus.as_ref(), command.serve.as_ref());
+    let served = Outlets::take(prometheus, command.otlp.as_deref(), serve)?.of_watch(interrupt)?;
     let live = served.figures();
     let local =
         LocalHost::open(command.config()?).map_err(|error| CliError::new(Exit::Target, error))?;

@@ -40,6 +40,7 @@ mod media_address;
 mod memory_limit;
 mod metrics;
 mod missing;
+mod otlp;
 mod oven_media_engine;
 mod page;
 mod peertube;

@@ -1,0 +1,163 @@
+//! The loop that sends: metrics at their pace, traces as they come, and in the end the last of
+//! both. Metrics are sums so far, so that one that is lost is in the next; spans wait.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use throng_report::otlp::{Batch, Resource, TimeWindow, metrics};
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
+
+use super::answer::Failure;
+use super::collector::Collector;
+use super::connection::post;
+use super::signal::Signal;
+use crate::console::say;
+use crate::exporter::live::LiveFigures;
+
+/// How often spans are sent if there are any.
+const TRACES_EVERY: Duration = Duration::from_secs(1);
+/// How often metrics are sent.
+const METRICS_EVERY: Duration = Duration::from_secs(5);
+/// How long the end of the command waits for the last ones.
+const LAST_WITHIN: Duration = Duration::from_secs(2);
+
+/// What is to be sent, and where it stands.
+pub(super) struct Sender {
+    collector: Collector,
+    live: LiveFigures,
+    resource: Resource,
+    from_unix_ns: u64,
+    metrics: Signal,
+    traces: Signal,
+    /// Spans that are being sent, until they are delivered or refused.
+    batch: Option<Batch>,
+    /// Spans and series that the collector did not take.
+    rejected: u64,
+    has_complained: bool,
+}
+
+impl Sender {
+    pub(super) fn new(collector: Collector, live: LiveFigures, resource: Resource) -> Self {
+        let now = Instant::now();
+        Self {
+            collector,
+            live,
+            resource,
+            from_unix_ns: unix_ns(),
+            metrics: Signal::new("metrics", METRICS_EVERY, now),
+            traces: Signal::new("traces", TRACES_EVERY, now),
+            batch: None,
+            rejected: 0,
+            has_complained: false,
+        }
+    }
+
+    /// Sends until the sender of `stopped` is gone, and then what is left.
+    pub(super) async fn run(mut self, stopped: oneshot::Receiver<()>) {
+        tokio::select! {
+            () = self.send_on() => {}
+            _ = stopped => {}
+        }
+        let last = async {
+            self.send_metrics().await;
+            self.send_traces().await;
+        };
+        let is_late = timeout(LAST_WITHIN, last).await.is_err();
+        self.say_what_is_missing(is_late);
+    }
+
+    /// Sends for ever.
+    async fn send_on(&mut self) {
+        loop {
+            sleep(TRACES_EVERY).await;
+            if self.metrics.is_due(Instant::now()) {
+                self.send_metrics().await;
+            }
+            if self.traces.is_due(Instant::now()) {
+                self.send_traces().await;
+            }
+        }
+    }
+
+    async fn send_metrics(&mut self) {
+        let window = TimeWindow { from_unix_ns: self.from_unix_ns, at_unix_ns: unix_ns() };
+        // Rows wait for the figures, and not for the text.
+        let exposition = self.live.exposition();
+        let body = metrics(&self.resource, &exposition, window);
+        match post(&self.collector, self.metrics.name, body).await {
+            Ok(rejected) => {
+                self.rejected = self.rejected.saturating_add(rejected);
+                self.metrics.delivered(Instant::now());
+            }
+            Err(failure) => {
+                self.complain(&failure, self.metrics.name);
+                self.metrics.failed(failure, Instant::now());
+            }
+        }
+    }
+
+    /// Sends all spans that wait, up to the first failure.
+    async fn send_traces(&mut self) {
+        let Some(traces) = self.live.traces() else { return };
+        loop {
+            if self.batch.is_none() {
+                self.batch = traces.next_batch();
+            }
+            let Some(batch) = &self.batch else { return };
+            let (spans, body) = (batch.spans() as u64, batch.body(&self.resource));
+            match post(&self.collector, self.traces.name, body).await {
+                Ok(rejected) => {
+                    self.rejected = self.rejected.saturating_add(rejected);
+                    self.batch = None;
+                    self.traces.delivered(Instant::now());
+                }
+                Err(failure) => {
+                    if !failure.may_repeat {
+                        self.rejected = self.rejected.saturating_add(spans);
+                        self.batch = None;
+                    }
+                    self.complain(&failure, self.traces.name);
+                    self.traces.failed(failure, Instant::now());
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Says the first failure; what is missing in the end is said then.
+    fn complain(&mut self, failure: &Failure, signal: &str) {
+        if !std::mem::replace(&mut self.has_complained, true) {
+            say(&format!(
+                "otlp: no {signal} reach {}, the run goes on: {}",
+                self.collector.shown(),
+                failure.why
+            ));
+        }
+    }
+
+    fn say_what_is_missing(&mut self, is_late: bool) {
+        let mut missing = Vec::new();
+        if let Some(traces) = self.live.traces() {
+            let mut waiting = self.batch.take().map_or(0, |batch| batch.spans() as u64);
+            while let Some(batch) = traces.next_batch() {
+                waiting += batch.spans() as u64;
+            }
+            let spans = waiting.saturating_add(traces.dropped());
+            missing.extend((spans > 0).then(|| format!("{spans} spans did not arrive")));
+        }
+        let rejected = self.rejected;
+        missing.extend((rejected > 0).then(|| format!("{rejected} spans or points were refused")));
+        let why = self.metrics.why().or(self.traces.why());
+        let why = why.or(is_late.then_some("no answer in time at the end"));
+        missing.extend(why.map(str::to_owned));
+        if !missing.is_empty() {
+            say(&format!("otlp: {}: {}", self.collector.shown(), missing.join("; ")));
+        }
+    }
+}
+
+/// The wall clock, nanoseconds since the Unix epoch.
+fn unix_ns() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
+}
