@@ -11,7 +11,8 @@ use throng_sim::chromium::Chromium;
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
-use crate::throng::{Ran, Stage, run};
+use crate::serve::Served;
+use crate::throng::{Ran, Stage, THRONG, run};
 
 /// Errors of the page so far; the listener is installed before the page's own script runs.
 const LISTEN: &str = "globalThis.met = [];
@@ -43,6 +44,37 @@ fn the_report_opens_in_a_browser_without_an_error() {
     assert_eq!(browser.evaluate(nameless).unwrap(), json!([]), "without a name");
     fits(&mut browser, "report");
     assert_eq!(browser.evaluate("globalThis.met").unwrap(), json!([]), "errors of its use");
+    a_served_page_is_used_when_its_charts_were_replaced(&mut browser, &namespace, &ran);
+}
+
+/// The same page, served: charts that are replaced are used as those before, and answer once.
+fn a_served_page_is_used_when_its_charts_were_replaced(
+    browser: &mut Chromium,
+    namespace: &Namespace,
+    ran: &Ran,
+) {
+    let folder = ran.folder();
+    let args = ["serve", folder.to_str().unwrap(), "127.0.0.1:0"];
+    let served = Served::start_by(namespace.command(THRONG), &args);
+    browser.load(&served.url()).unwrap();
+    // Charts under the pointer would stand still.
+    let away = json!({ "type": "mouseMoved", "x": 0, "y": 0 });
+    browser.command("Input.dispatchMouseEvent", &away).unwrap();
+    let news = "(() => { const old = document.querySelector('.plot');
+        const charts = [...shown].filter(([, html]) => draws(html));
+        take({ data: JSON.stringify(charts.map(([id, html]) => [id, html + ' '])) });
+        return [old.isConnected, document.querySelectorAll('output.unseen').length]; })()";
+    assert_eq!(browser.evaluate(news).unwrap(), json!([false, 1]), "replaced, and armed once");
+    lines_hide_and_come_back(browser);
+    keys_say_the_values(browser);
+    a_drag_zooms_all_charts(browser);
+    let lost = "[...document.querySelectorAll('nav a, h2 a, h3 a, th a, dt a')]
+        .map(link => link.hash.slice(1)).filter(id => !document.getElementById(id))";
+    assert_eq!(browser.evaluate(lost).unwrap(), json!([]), "links that lead nowhere");
+    let missing = "document.querySelectorAll('main h2').length
+        - document.querySelectorAll('nav li').length";
+    assert_eq!(browser.evaluate(missing).unwrap(), json!(0), "sections without contents");
+    assert_eq!(browser.evaluate("globalThis.met").unwrap(), json!([]), "errors of a served page");
 }
 
 /// The buttons of a legend hide their lines and show them again.

@@ -16,7 +16,7 @@ use crate::throng::{Stage, THRONG, plain, started};
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// A command that serves pages; ended when dropped.
-struct Served {
+pub(crate) struct Served {
     child: Child,
     /// `127.0.0.1:PORT`, as it was printed.
     address: String,
@@ -26,7 +26,12 @@ struct Served {
 
 impl Served {
     fn start(args: &[&str]) -> Self {
-        let mut child = started(Command::new(THRONG).args(args));
+        Self::start_by(Command::new(THRONG), args)
+    }
+
+    /// By a command that starts throng.
+    pub(crate) fn start_by(mut command: Command, args: &[&str]) -> Self {
+        let mut child = started(command.args(args));
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let url = loop {
             let line = lines.next().expect("it says where its pages are").unwrap();
@@ -39,6 +44,10 @@ impl Served {
         let (address, token) = url.split_once('/').unwrap();
         let token = token.strip_prefix("#token=").unwrap_or_default().to_owned();
         Self { child, address: address.to_owned(), token }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/", self.address)
     }
 
     fn connect(&self, method: &str, path: &str, headers: &str) -> TcpStream {
