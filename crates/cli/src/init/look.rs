@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use throng_engine::{Join, ParticipantFactory};
 use throng_observation::run::Ending;
 use throng_protocol::participant::Participant;
-use throng_protocol::recognition::{Given, Prober, Tried};
+use throng_protocol::recognition::{CONNECT_WITHIN, Given, Prober, Tried};
 
 use super::text;
 use crate::args::Init;
@@ -30,7 +30,7 @@ pub(super) fn look(given: &Given, command: &Init) -> Result<Vec<Tried>, CliError
     let factory: Arc<dyn ParticipantFactory> = Arc::new(move |_: &Join| {
         Box::new(Prober::new(given.clone(), tell.clone())) as Box<dyn Participant>
     });
-    let (handle, rows) = session::start_engine_of(&prepared, factory)?;
+    let (handle, rows) = session::start_engine_of(&prepared, factory, CONNECT_WITHIN)?;
     rows.into_iter().for_each(drop);
     let end = handle.wait();
     match (end.ending, end.why) {

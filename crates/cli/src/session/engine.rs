@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use throng_engine::{Guards, Join, ParticipantFactory, RunConfig, RunEnd, RunHandle, Tap};
 use throng_media::quality::WallClock;
@@ -55,14 +55,15 @@ pub(crate) fn start_engine(
     Ok((handle, received, rows))
 }
 
-/// Starts the engine with participants of another kind at the joins of the plan. Its rows come from
-/// the receiver.
+/// Starts the engine with participants of another kind at the joins of the plan, which may take
+/// `connect_timeout` to connect. Its rows come from the receiver.
 pub(crate) fn start_engine_of(
     prepared: &Prepared<'_>,
     factory: Arc<dyn ParticipantFactory>,
+    connect_timeout: Duration,
 ) -> Result<(RunHandle, Receiver<Row>), CliError> {
     let (rows, received) = mpsc::sync_channel(ROWS_WAITING_MAX);
-    let config = config(prepared, &prepared.plan.joins);
+    let config = RunConfig { connect_timeout, ..config(prepared, &prepared.plan.joins) };
     let handle = throng_engine::run(config, factory, rows).map_err(CliError::invalid)?;
     Ok((handle, received))
 }

@@ -20,6 +20,8 @@ pub enum Answer {
         headers: HeaderMap,
         /// The beginning of the body.
         body: Vec<u8>,
+        /// Whether that is the whole body.
+        is_whole: bool,
     },
     /// The WebSocket opened.
     WebSocket {

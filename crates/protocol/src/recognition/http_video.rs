@@ -29,7 +29,7 @@ fn is_asked(given: &Given) -> bool {
 }
 
 fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
-    let Answer::Http { status, headers, body } = answer else { return None };
+    let Answer::Http { status, headers, body, is_whole } = answer else { return None };
     let mut found = Found::new(Protocol::HttpVideo, given.with("http"));
     found.server = field(headers, SERVER).map(excerpt);
     if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(status) {
@@ -40,9 +40,9 @@ fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
         return None;
     }
     let further = if begins(body).starts_with(b"#EXTM3U") {
-        playlist(&mut found, given, body)
+        playlist(&mut found, given, body, *is_whole)
     } else if is_manifest(body) {
-        manifest(&mut found, body);
+        manifest(&mut found, body, *is_whole);
         None
     } else if is_file(headers, body) {
         let kind = field(headers, CONTENT_TYPE).map(excerpt);
@@ -82,8 +82,8 @@ fn is_file(headers: &HeaderMap, body: &[u8]) -> bool {
 }
 
 /// A playlist; that of a rendition is asked for then, as only it tells whether the stream goes on.
-fn playlist(found: &mut Found, given: &Given, body: &[u8]) -> Option<Ask> {
-    match Playlist::parse(body) {
+fn playlist(found: &mut Found, given: &Given, body: &[u8], is_whole: bool) -> Option<Ask> {
+    match Playlist::parse(whole_lines(body, is_whole)) {
         Ok(Playlist::Master(master)) => {
             found.offers.push(format!("HLS, renditions: {}", master.variants.len()));
             found.offers.extend(master.variants.iter().take(RENDITIONS_MAX).map(rendition));
@@ -92,7 +92,11 @@ fn playlist(found: &mut Found, given: &Given, body: &[u8]) -> Option<Ask> {
         }
         Ok(Playlist::Media(media)) => {
             found.offers.push("HLS, one rendition".to_owned());
-            found.is_live = Some(!media.has_ended);
+            found.is_live = goes_on(media.has_ended, is_whole);
+            None
+        }
+        Err(_) if !is_whole => {
+            found.offers.push("HLS whose playlist is longer than is read".to_owned());
             None
         }
         Err(error) => {
@@ -103,12 +107,24 @@ fn playlist(found: &mut Found, given: &Given, body: &[u8]) -> Option<Ask> {
 }
 
 fn refine(found: &mut Found, _: &Given, answer: &Answer) {
-    if let Answer::Http { status, body, .. } = answer
+    if let Answer::Http { status, body, is_whole, .. } = answer
         && status.is_success()
-        && let Ok(Playlist::Media(media)) = Playlist::parse(body)
+        && let Ok(Playlist::Media(media)) = Playlist::parse(whole_lines(body, *is_whole))
     {
-        found.is_live = Some(!media.has_ended);
+        found.is_live = goes_on(media.has_ended, *is_whole);
     }
+}
+
+/// A playlist of which the last line may be cut, without that line.
+fn whole_lines(body: &[u8], is_whole: bool) -> &[u8] {
+    let end = body.iter().rposition(|byte| *byte == b'\n').filter(|_| !is_whole);
+    end.and_then(|end| body.get(..end)).unwrap_or(body)
+}
+
+/// Whether a playlist with or without the tag of its end goes on. That of a long recording is cut
+/// before the tag.
+fn goes_on(has_ended: bool, is_whole: bool) -> Option<bool> {
+    (has_ended || is_whole).then_some(!has_ended)
 }
 
 fn rendition(variant: &Variant) -> String {
@@ -116,9 +132,13 @@ fn rendition(variant: &Variant) -> String {
     in_words(variant.resolution, bps, variant.codecs.as_deref())
 }
 
-fn manifest(found: &mut Found, body: &[u8]) {
+fn manifest(found: &mut Found, body: &[u8], is_whole: bool) {
     let manifest = match Manifest::parse(body) {
         Ok(manifest) => manifest,
+        Err(_) if !is_whole => {
+            found.offers.push("DASH whose manifest is longer than is read".to_owned());
+            return;
+        }
         Err(error) => {
             found.offers.push(format!("DASH whose manifest cannot be read: {error}"));
             return;
@@ -149,7 +169,7 @@ fn in_words(size: Option<(u32, u32)>, bps: u64, codecs: Option<&str>) -> String 
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{http, read_by};
+    use super::super::tests::{cut, http, read_by};
     use super::*;
 
     const MASTER: &str = "#EXTM3U\n#EXT-X-VERSION:3\n\
@@ -176,18 +196,41 @@ mod tests {
     }
 
     #[test]
-    fn manifests_and_files_are_told_and_pages_are_not() {
-        let mpd = |kind: &str| {
-            format!(
-                "<?xml version=\"1.0\"?>\n<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" \
-                 type=\"{kind}\" mediaPresentationDuration=\"PT8S\" \
-                 availabilityStartTime=\"2026-01-01T00:00:00Z\"><Period><AdaptationSet \
-                 contentType=\"video\" mimeType=\"video/mp4\"><SegmentTemplate media=\"$Number$.m4s\" \
-                 initialization=\"i.mp4\" duration=\"4\"/><Representation id=\"1\" width=\"640\" \
-                 height=\"360\" bandwidth=\"800000\" codecs=\"avc1.4d401e\"/></AdaptationSet>\
-                 </Period></MPD>"
-            )
+    fn of_what_is_cut_nobody_knows_whether_it_goes_on() {
+        let given = Given::parse("http://h/a.m3u8").unwrap();
+        let live = |body: &str| {
+            let (found, _) = read(&given, &cut(http("200", body)))?;
+            let mut refined = Found::new(Protocol::HttpVideo, String::new());
+            refine(&mut refined, &given, &cut(http("200", body)));
+            assert_eq!(refined.is_live, found.is_live, "{body}");
+            Some((found.is_live, found.offers))
         };
+        let one = vec!["HLS, one rendition".to_owned()];
+        // The last line is half of one.
+        for rest in ["#EXTIN", "#EXTINF:4,\nb", "#EXT-X-ENDLIS"] {
+            assert_eq!(live(&format!("{MEDIA}{rest}")), Some((None, one.clone())), "{rest}");
+        }
+        assert_eq!(live(&format!("{MEDIA}#EXT-X-ENDLIST\n")), Some((Some(false), one)));
+        let long = mpd("static");
+        let half = long.get(..long.len() / 2).unwrap();
+        let longer = vec!["DASH whose manifest is longer than is read".to_owned()];
+        assert_eq!(live(half), Some((None, longer)));
+    }
+
+    fn mpd(kind: &str) -> String {
+        format!(
+            "<?xml version=\"1.0\"?>\n<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" \
+             type=\"{kind}\" mediaPresentationDuration=\"PT8S\" \
+             availabilityStartTime=\"2026-01-01T00:00:00Z\"><Period><AdaptationSet \
+             contentType=\"video\" mimeType=\"video/mp4\"><SegmentTemplate media=\"$Number$.m4s\" \
+             initialization=\"i.mp4\" duration=\"4\"/><Representation id=\"1\" width=\"640\" \
+             height=\"360\" bandwidth=\"800000\" codecs=\"avc1.4d401e\"/></AdaptationSet>\
+             </Period></MPD>"
+        )
+    }
+
+    #[test]
+    fn manifests_and_files_are_told_and_pages_are_not() {
         let live = |head: &str, body: &str| {
             let found = read_by(&KIND, "http://h/x", &http(head, body))?;
             Some((found.is_live, found.offers.len()))

@@ -2,7 +2,7 @@
 //! the rooms of VideoRoom (`list`). The session of that ends with the WebSocket.
 
 use serde_json::{Value, json};
-use throng_scenario::{Place, Protocol};
+use throng_scenario::Protocol;
 
 use super::{Access, Answer, Ask, Found, Given, Kind, Turn, refines_nothing};
 use crate::excerpt::excerpt;
@@ -18,20 +18,25 @@ pub(super) static KIND: Kind = Kind {
     protocols: &[Protocol::Janus, Protocol::JanusVideoRoom],
     is_asked: |_| true,
     ask: |given| {
-        let is_conference = wants_rooms(given);
+        let wanted = wanted(given);
         Ask::WebSocket {
             url: given.web_socket(given.url().clone()),
             protocol: Some("janus-protocol"),
-            dialogue: Box::new(move |heard| turn(is_conference, heard)),
+            dialogue: Box::new(move |heard| turn(wanted, heard)),
         }
     },
     read,
     refine: refines_nothing,
 };
 
-/// Whether the URL names a room of a conference.
-fn wants_rooms(given: &Given) -> bool {
-    matches!(given.place(), Some(Place::JanusVideoRoom { .. }))
+/// The plugin that the URL names.
+fn wanted(given: &Given) -> Option<&'static str> {
+    match given.complete()?.0 {
+        Protocol::JanusVideoRoom => Some(VIDEO_ROOM),
+        Protocol::Janus => Some(STREAMING),
+        // Only URLs of Janus are read here.
+        _ => None,
+    }
 }
 
 /// What is known after some messages.
@@ -73,21 +78,21 @@ impl Dialogue {
         })
     }
 
-    /// The plugin that is watched: Streaming, unless only VideoRoom is there or asked for.
-    fn plugin(&self, is_conference: bool) -> Option<&'static str> {
-        let order = if is_conference { [VIDEO_ROOM, STREAMING] } else { [STREAMING, VIDEO_ROOM] };
-        order.into_iter().find(|plugin| self.has(plugin))
+    /// The plugin that is asked for its list, if it is there: the one that is wanted; where none
+    /// is, Streaming, or else VideoRoom.
+    fn plugin(&self, wanted: Option<&'static str>) -> Option<&'static str> {
+        let mut plugins = [STREAMING, VIDEO_ROOM].into_iter();
+        plugins.find(|plugin| wanted.is_none_or(|wanted| wanted == *plugin) && self.has(plugin))
     }
 }
 
-fn turn(is_conference: bool, heard: &[String]) -> Turn {
+fn turn(wanted: Option<&'static str>, heard: &[String]) -> Turn {
     let known = Dialogue::of(heard);
     let say = |message: &Value| Turn::Say(message.to_string());
     if heard.is_empty() {
         return say(&json!({ "janus": "info", "transaction": "1" }));
     }
-    let (Some(plugin), None, false) = (known.plugin(is_conference), &known.list, known.is_refused)
-    else {
+    let (Some(plugin), None, false) = (known.plugin(wanted), &known.list, known.is_refused) else {
         return Turn::End;
     };
     // What was said already is not said again after an `ack`.
@@ -109,7 +114,8 @@ fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
     let Answer::WebSocket { heard, .. } = answer else { return None };
     let known = Dialogue::of(heard);
     let info = known.info.as_ref()?;
-    let is_room = known.plugin(wants_rooms(given)) == Some(VIDEO_ROOM);
+    let wanted = wanted(given);
+    let is_room = wanted.or_else(|| known.plugin(None)) == Some(VIDEO_ROOM);
     let places = known.list.as_deref().unwrap_or_default();
     let first = places.iter().find_map(|place| id(place, is_room));
     let (protocol, url) = given.complete().unwrap_or_else(|| {
@@ -128,6 +134,8 @@ fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
     if given.complete().is_none() && first.is_none() {
         found.to_name = Some("the mountpoint or room: none is listed");
     }
+    let missing = wanted.filter(|plugin| !known.has(plugin));
+    found.offers.extend(missing.map(|plugin| format!("no {plugin}, which the URL needs")));
     let told = places.iter().filter_map(|place| in_words(place, is_room));
     found.offers.extend(told.take(PLACES_MAX));
     let asks = |key: &str| info.get(key).is_some_and(|value| value == &Value::Bool(true));
@@ -175,7 +183,7 @@ mod tests {
     }
 
     fn said(heard_so_far: &[&str]) -> String {
-        match turn(false, &heard(heard_so_far)) {
+        match turn(None, &heard(heard_so_far)) {
             Turn::Say(text) => text,
             other => format!("{other:?}"),
         }
@@ -220,6 +228,12 @@ mod tests {
         let room = found("janus+ws://h/videoroom/1234", &[INFO, CREATED, ATTACHED, ROOMS]);
         assert_eq!(room.protocol, Protocol::JanusVideoRoom);
         assert_eq!(room.offers, ["room 1234: Demo, needs ?pin="]);
+        // A room is none of Streaming's mountpoints.
+        let other = INFO.replace(VIDEO_ROOM, "janus.plugin.echotest");
+        assert_eq!(turn(Some(VIDEO_ROOM), &heard(&[&other])), Turn::End);
+        let named = found("janus+ws://h/videoroom/1234", &[&other]);
+        assert_eq!(named.protocol, Protocol::JanusVideoRoom);
+        assert_eq!(named.offers, ["no janus.plugin.videoroom, which the URL needs"]);
         let only = INFO.replace("janus.plugin.streaming", "janus.plugin.echotest");
         let found = found("ws://h", &[&only, CREATED, ATTACHED, ROOMS]);
         assert_eq!(found.url, "janus+ws://h/videoroom/1234");

@@ -2,9 +2,16 @@
 //! the server refuses in words of its own (`pkg/service/rtcservice.go`).
 
 use http::StatusCode;
+use http::header::CONTENT_TYPE;
 use throng_scenario::Protocol;
 
+use super::answer::field;
 use super::{Access, Answer, Ask, Found, Given, Kind, refines_nothing};
+
+/// What it says to who has no token (`pkg/rtc/errors.go`, `pkg/service/auth.go`): the whole body,
+/// as plain text. Pages of others speak of permissions, too.
+const REFUSALS: [&str; 3] =
+    ["no permissions to access the room", "permissions denied", "invalid authorization token"];
 
 pub(super) static KIND: Kind = Kind {
     name: "LiveKit",
@@ -24,10 +31,12 @@ fn path(given: &Given) -> String {
 }
 
 fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
-    let Answer::Http { status, body, .. } = answer else { return None };
+    let Answer::Http { status, headers, body, .. } = answer else { return None };
+    let kind = field(headers, CONTENT_TYPE).unwrap_or_default();
     let said = String::from_utf8_lossy(body);
     let is_refusal = *status == StatusCode::UNAUTHORIZED
-        && (said.contains("permission") || said.contains("authorization token"));
+        && kind.starts_with("text/plain")
+        && REFUSALS.contains(&said.trim());
     let is_welcome = status.is_success() && said.trim() == "success";
     if !is_refusal && !is_welcome {
         return None;
@@ -50,18 +59,27 @@ mod tests {
     use super::*;
 
     /// What LiveKit answers without a token.
+    const HEAD: &str = "401\ncontent-type: text/plain; charset=utf-8";
     const REFUSED: &str = "no permissions to access the room";
 
     #[test]
     fn its_refusal_is_told_from_those_of_others() {
-        let found = |url, status, body| read_by(&KIND, url, &http(status, body));
-        let bare = found("http://h:7880", "401", REFUSED).unwrap();
+        let found = |url, head, body| read_by(&KIND, url, &http(head, body));
+        let bare = found("http://h:7880", HEAD, REFUSED).unwrap();
         assert_eq!(bare.url, "livekit+ws://h:7880/lesson");
         assert!(bare.to_name.is_some() && bare.access == Access::ApiKey);
-        let named = found("livekit+wss://h/room", "401", REFUSED).unwrap();
+        let named = found("livekit+wss://h/room", HEAD, REFUSED).unwrap();
         assert_eq!((named.url.as_str(), named.to_name), ("livekit+wss://h/room", None));
-        for (status, body) in [("401", "<html>Login</html>"), ("404", REFUSED), ("200", "OK")] {
-            assert!(found("http://h", status, body).is_none(), "{status} {body}");
+        let page = "401\ncontent-type: text/html";
+        for (head, body) in [
+            (page, "<html>You have no permissions to access the room</html>"),
+            (page, REFUSED),
+            ("401\ncontent-type: application/json", r#"{"error":"permission denied"}"#),
+            (HEAD, "You have no permission to see this page."),
+            ("404\ncontent-type: text/plain", REFUSED),
+            ("200", "OK"),
+        ] {
+            assert!(found("http://h", head, body).is_none(), "{head} {body}");
         }
     }
 

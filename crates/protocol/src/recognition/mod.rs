@@ -30,7 +30,7 @@ mod tests;
 pub use self::answer::Answer;
 pub use self::ask::{Ask, Dialogue, Turn};
 pub use self::given::Given;
-pub use self::prober::{Prober, Tried};
+pub use self::prober::{CONNECT_WITHIN, Prober, Tried};
 
 /// What an answer tells, and what to ask for more; `None`: it is another protocol's.
 type Read = fn(&Given, &Answer) -> Option<(Found, Option<Ask>)>;

@@ -14,6 +14,10 @@ use crate::participant::{
     Open, Opening, Output, Participant, Request, StreamPeer, Transmit,
 };
 
+/// How long the driver may take to connect: less than a request, so that one without an answer in
+/// time is known to have reached somebody.
+pub const CONNECT_WITHIN: Duration = Duration::from_secs(4);
+
 /// How long each request may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
@@ -69,6 +73,8 @@ struct Received {
     head: Option<Box<http::response::Parts>>,
     /// Of the body, or of RTSP.
     bytes: Vec<u8>,
+    /// The body has ended.
+    is_whole: bool,
     is_open: bool,
     subprotocol: Option<String>,
     heard: Vec<String>,
@@ -172,15 +178,15 @@ impl Prober {
         }
     }
 
-    /// Counts requests that found nobody. One that is not sent, or is not understood because
-    /// another protocol is spoken, is an answer.
+    /// Counts requests that found nobody. One that is not sent, is not understood because another
+    /// protocol is spoken, or finds somebody who says nothing ([`CONNECT_WITHIN`]) is an answer.
     fn count(&mut self, answer: &Answer) {
         let Some(count) = &mut self.unreached else { return };
         match answer {
             Answer::Nothing(ChannelError::Dns { .. } | ChannelError::NotAllowed(_)) => {
                 *count = UNREACHED_MAX;
             }
-            Answer::Nothing(ChannelError::Tcp(_) | ChannelError::Timeout(_)) => *count += 1,
+            Answer::Nothing(ChannelError::Tcp(_)) => *count += 1,
             Answer::Nothing(_)
             | Answer::Http { .. }
             | Answer::WebSocket { .. }
@@ -251,6 +257,7 @@ impl Prober {
                 }
             }
             DownloadEvent::Finished(result) => {
+                asking.received.is_whole = result.is_ok();
                 let why = result.err().unwrap_or(ChannelError::Unanswered);
                 self.answered(now, why);
             }
@@ -261,10 +268,10 @@ impl Prober {
 
 impl Received {
     fn answer(self, ask: &Ask, why: ChannelError) -> Answer {
-        let Self { head, bytes, is_open, subprotocol, heard } = self;
+        let Self { head, bytes, is_whole, is_open, subprotocol, heard } = self;
         match (ask, head) {
             (Ask::Http { .. }, Some(head)) => {
-                Answer::Http { status: head.status, headers: head.headers, body: bytes }
+                Answer::Http { status: head.status, headers: head.headers, body: bytes, is_whole }
             }
             (Ask::WebSocket { .. }, _) if is_open => {
                 Answer::WebSocket { protocol: subprotocol, heard }

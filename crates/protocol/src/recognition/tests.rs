@@ -14,7 +14,18 @@ use crate::participant::{
 /// A response: in `head` the status and the lines of its fields.
 pub(super) fn http(head: &str, body: &str) -> Answer {
     let parts = parts(head);
-    Answer::Http { status: parts.status, headers: parts.headers, body: body.into() }
+    let (body, is_whole) = (body.into(), true);
+    Answer::Http { status: parts.status, headers: parts.headers, body, is_whole }
+}
+
+/// The same of which more was sent than is read.
+pub(super) fn cut(answer: Answer) -> Answer {
+    match answer {
+        Answer::Http { status, headers, body, .. } => {
+            Answer::Http { status, headers, body, is_whole: false }
+        }
+        Answer::WebSocket { .. } | Answer::Rtsp { .. } | Answer::Nothing(_) => answer,
+    }
 }
 
 fn parts(head: &str) -> http::response::Parts {
@@ -141,6 +152,14 @@ fn nobody_is_asked_for_long_who_is_not_there() {
         fixture.handle(Input::Download { fetch: FetchId(number), event });
     }
     assert!(matches!(fixture.outputs().0.last(), Some(Output::Ended(_))));
+    // Somebody is there who does not answer: other protocols are asked for.
+    let mut silent = Fixture::new("h:1");
+    for number in [1, 2] {
+        let event = DownloadEvent::Finished(Err(ChannelError::Timeout(CONNECT_WITHIN)));
+        silent.handle(Input::Download { fetch: FetchId(number), event });
+    }
+    let (outputs, _) = silent.outputs();
+    assert!(!outputs.iter().any(|output| matches!(output, Output::Ended(_))), "{outputs:?}");
     let mut refused = Fixture::new("h:1");
     let event = DownloadEvent::Finished(Err(ChannelError::NotAllowed("h:1".into())));
     refused.handle(Input::Download { fetch: FetchId(1), event });
