@@ -33,13 +33,10 @@ pub(crate) fn init(command: &Init) -> Result<Exit, CliError> {
         return Err(unknown(&tried));
     };
     let played = may_play(&found, command).then(|| play::play(&found, command)).transpose()?;
-    let refused = played.as_ref().and_then(refusal);
-    if refused == Some(RefusalKind::Credentials) {
-        let is_rtsp = found.protocol.carriage() == Carriage::Rtsp;
-        found.access = if is_rtsp { Access::Account } else { Access::Token };
-    }
+    found.access = access(&found, played.as_ref());
     let has_played = played.as_ref().is_some_and(|played| played.failure.is_none());
-    if !is_recognised && !has_played && refused != Some(RefusalKind::Credentials) {
+    let is_refused = played.as_ref().and_then(refusal) == Some(RefusalKind::Credentials);
+    if !is_recognised && !has_played && !is_refused {
         tell_played(played.as_ref());
         return Err(unknown(&tried));
     }
@@ -76,6 +73,20 @@ fn may_play(found: &Found, command: &Init) -> bool {
     };
     let is_alone = found.protocol.part() == Part::Watch;
     is_alone && has_access && found.to_name.is_none() && !command.no_play
+}
+
+/// What the server asks of who comes, once a viewer came: one that it refused for its credentials,
+/// or one that played with those that the URL has.
+fn access(found: &Found, played: Option<&Played>) -> Access {
+    let Some(played) = played else { return found.access };
+    match refusal(played) {
+        Some(RefusalKind::Credentials) if found.protocol.carriage() == Carriage::Rtsp => {
+            Access::Account
+        }
+        Some(RefusalKind::Credentials) => Access::Token,
+        None if played.failure.is_none() && found.access == Access::Account => Access::Open,
+        Some(_) | None => found.access,
+    }
 }
 
 /// How the server refused the viewer, if it did.
@@ -123,4 +134,35 @@ fn unknown(tried: &[Tried]) -> CliError {
             .to_owned(),
     );
     CliError::target(lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_observation::{Failure, FailureReason};
+
+    use super::*;
+
+    #[test]
+    fn a_server_that_let_a_viewer_in_asks_for_nothing_more() {
+        let url = "rtsp://ada:secret@h/cam";
+        let named = Given::parse(url).unwrap().named().unwrap();
+        let camera = Found { access: Access::Account, ..named };
+        let refused = |reason| {
+            let mut played = Played::default();
+            played.failure = Some(Failure::new(reason, "refused"));
+            played
+        };
+        for (played, expect) in [
+            (None, Access::Account),
+            (Some(Played::default()), Access::Open),
+            (Some(refused(FailureReason::RtspStatus(401))), Access::Account),
+            (Some(refused(FailureReason::Tcp)), Access::Account),
+        ] {
+            assert_eq!(access(&camera, played.as_ref()), expect, "{played:?}");
+        }
+        // The token is that of the command line, which the scenario names.
+        let whep = Given::parse("whep+http://h/whep").unwrap().named().unwrap();
+        let whep = Found { access: Access::Token, ..whep };
+        assert_eq!(access(&whep, Some(&Played::default())), Access::Token);
+    }
 }
