@@ -172,6 +172,8 @@ pub struct Progress {
     pub found: Vec<(u32, u32)>,
     /// Names of the loads from 1, if loads are values of the scenario.
     pub values: Vec<String>,
+    /// What the search came to, once it has.
+    pub end: Option<End>,
 }
 
 impl Progress {
@@ -353,6 +355,7 @@ impl Search {
             repeat: (self.repeat, self.settings.schedule.repeats.max(1)),
             found: (1..self.repeat).filter_map(of_repeat).collect(),
             values: self.values.clone(),
+            end: self.end().cloned(),
         }
     }
 

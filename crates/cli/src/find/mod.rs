@@ -135,7 +135,7 @@ impl SearchLoop<'_> {
         display: Box<dyn Display>,
     ) -> Option<Ending> {
         let ending = self.until_end(interrupt, watchers, display);
-        self.publish();
+        self.publish(true);
         ending
     }
 
@@ -175,7 +175,7 @@ impl SearchLoop<'_> {
             self.adjust();
             if Instant::now() >= show_at {
                 show_at += SHOW_EVERY;
-                self.publish();
+                self.publish(false);
                 session::keep_marks(self.served.marks(), self.handle.now(), self.rows);
                 watchers.is_full(self.triggers.is_near_limit);
                 watchers.look(self.triggers.has_failed);
@@ -195,8 +195,8 @@ impl SearchLoop<'_> {
         }
     }
 
-    fn publish(&self) {
-        let is_over = self.search.end().is_some();
+    /// Tells others how far it has come; `is_over`: nothing more is held, for whatever reason.
+    fn publish(&self, is_over: bool) {
         if let Some(figures) = self.served.figures() {
             figures.set_search(self.search.progress(), is_over);
         }

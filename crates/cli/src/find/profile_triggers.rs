@@ -95,6 +95,7 @@ mod tests {
             repeat: (1, 1),
             found: Vec::new(),
             values: Vec::new(),
+            end: None,
         }
     }
 

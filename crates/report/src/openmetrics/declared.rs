@@ -93,7 +93,8 @@ families! {
     VERDICT = Gauge "throng_verdict" "" ["verdict"]
         "1 for what the objectives of the last 10 s come to: met, missed or not_measured.";
     SEARCH_PHASE = Gauge "throng_search_phase" "" ["phase"]
-        "1 for the purpose of the current hold of a search; pause: server or generator recover.";
+        "1 for the purpose of the current hold of a search; pause: server or generator recover; \
+         over: the search has ended.";
     SEARCH_LOAD = Gauge "throng_search_load" "" [""]
         "The load that a search wants: participants, or the place of a value in its list, from 1.";
     SEARCH_JUDGED = Gauge "throng_search_judged_seconds" "seconds" [""]
@@ -108,7 +109,8 @@ families! {
         "Holds that have ended: passed, failed or undecided.";
     CAPACITY = Gauge "throng_capacity" "" [""]
         "The load that the last complete repeat of a search found to be served well; absent \
-         before. The report judges all repeats together.";
+         before. At least that load, where throng_search_failing_load is absent. The report judges \
+         all repeats together.";
     GENERATOR_CPU = Counter "throng_generator_cpu_seconds" "seconds" [""]
         "CPU time of the processes that play the crowd.";
     GENERATOR_MEMORY = Gauge "throng_generator_resident_bytes" "bytes" [""]

@@ -29,7 +29,7 @@ pub(crate) use exposition::{Labels, Value};
 pub(crate) use family::{Family, Kind};
 pub(crate) use histogram::{BOUNDS, Buckets};
 
-use throng_analysis::search::Progress;
+use throng_analysis::search::{End, Progress};
 use throng_observation::host::HostRow;
 use throng_observation::run::{Row, RunInfo};
 use throng_observation::{Purpose, untrusted};
@@ -96,7 +96,7 @@ impl Metrics {
         self.objectives = objectives.to_vec();
     }
 
-    /// How far a search has come; `is_over`: it has ended.
+    /// How far a search has come; `is_over`: it has ended, for whatever reason.
     pub fn set_search(&mut self, progress: Progress, is_over: bool) {
         self.search = Some((progress, is_over));
     }
@@ -160,22 +160,34 @@ fn verdict(objectives: &[ObjectiveResult]) -> &'static str {
     }
 }
 
-/// The phase of a search in which nothing is held.
+/// The phases of a search in which nothing is held: for a while, and at the end.
 const PAUSE: &str = "pause";
+const OVER: &str = "over";
+
+/// The load that is known to be served well: that of a search that came to its end by it, or of the
+/// last complete repeat.
+fn capacity(search: &Progress) -> Option<u32> {
+    match search.end {
+        Some(End::Found | End::Ceiling) => search.passing,
+        Some(End::NeverPasses | End::NotSustained) => None,
+        Some(End::GeneratorLimited | End::TooNoisy | End::NoRecovery) | None => {
+            search.found.last().map(|(passing, _)| *passing)
+        }
+    }
+}
 
 fn add_search(out: &mut Exposition, search: &Progress, is_over: bool) {
-    let phases = Purpose::ALL.into_iter().map(Purpose::key).chain([PAUSE]);
-    let phase = search.purpose.map_or(PAUSE, Purpose::key);
+    let phases = Purpose::ALL.into_iter().map(Purpose::key).chain([PAUSE, OVER]);
+    let held = search.purpose.map_or(PAUSE, Purpose::key);
+    let phase = if is_over { OVER } else { held };
     out.add(Family::of(&declared::SEARCH_PHASE), one_of("phase", phases, phase));
-    let found = search.found.last().map(|(passing, _)| *passing);
-    let capacity = if is_over { search.passing } else { found };
     for (declared, figure) in [
         (&declared::SEARCH_LOAD, Some(search.users)),
         (&declared::SEARCH_JUDGED, Some(search.judged_s.0)),
         (&declared::SEARCH_REPEAT, Some(search.repeat.0)),
         (&declared::SEARCH_PASSING, search.passing),
         (&declared::SEARCH_FAILING, search.failing),
-        (&declared::CAPACITY, capacity),
+        (&declared::CAPACITY, capacity(search)),
     ] {
         let value = figure.map(|figure| (Labels::new(), Value::Number(f64::from(figure))));
         out.add(Family::of(declared), value);

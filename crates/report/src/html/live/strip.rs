@@ -76,6 +76,7 @@ mod tests {
             repeat: (1, 3),
             found: Vec::new(),
             values: vec!["144p".into(), "<240p>".into()],
+            end: None,
         };
         let searching = strip(&glance, Some(&search));
         let text = "search 1 of 3: bisect, 3 of 10 s judged at &lt;240p&gt;; between 144p and ?";

@@ -260,6 +260,7 @@ fn a_search_shows_what_it_holds_and_a_capacity_once_there_is_one() {
         repeat: (1, 1),
         found: Vec::new(),
         values: Vec::new(),
+        end: None,
     };
     metrics.set_search(progress.clone(), false);
     for number in [0, 0, 1] {
@@ -273,6 +274,22 @@ fn a_search_shows_what_it_holds_and_a_capacity_once_there_is_one() {
     for absent in ["throng_search_failing_load", "throng_capacity"] {
         assert!(!all.contains_key(absent), "{absent}");
     }
-    metrics.set_search(progress, true);
-    assert_eq!(read(&text(&metrics))["throng_capacity"], 25.0);
+    let found = vec![(20, 22)];
+    for (end, found, expect) in [
+        (Some(End::Found), vec![], Some(25.0)),
+        (Some(End::Ceiling), vec![], Some(25.0)),
+        (Some(End::NotSustained), found.clone(), None),
+        (Some(End::NeverPasses), vec![], None),
+        (Some(End::GeneratorLimited), found.clone(), Some(20.0)),
+        (Some(End::TooNoisy), vec![], None),
+        // The time is used up, or the user has enough.
+        (None, vec![], None),
+        (None, found, Some(20.0)),
+    ] {
+        metrics.set_search(Progress { purpose: None, end, found, ..progress.clone() }, true);
+        let all = read(&text(&metrics));
+        assert_eq!(all.get("throng_capacity").copied(), expect, "{:?}", metrics.search);
+        assert_eq!(all["throng_search_phase{phase=\"over\"}"], 1.0);
+        assert_eq!(all["throng_search_phase{phase=\"pause\"}"], 0.0);
+    }
 }
