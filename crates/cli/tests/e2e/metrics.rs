@@ -109,7 +109,7 @@ fn a_run_is_scraped_while_its_counters_grow() {
 #[test]
 fn clients_that_say_nothing_keep_nobody_from_the_figures() {
     let exporter = Exporter::start(&["watch", "--quiet", "--for", "60s"]);
-    exporter.scrape(|series| sum(series, "throng_host_cpu_busy_ratio") > 0.0);
+    exporter.scrape(|series| sum(series, "throng_host_cpu_busy_seconds_total") > 0.0);
     // As many as are served at a time; each is cut off after 5 s.
     let silent: Vec<_> = (0..8).map(|_| TcpStream::connect(&exporter.address).unwrap()).collect();
     let asked_at = Instant::now();

@@ -104,7 +104,7 @@ pub struct HostSeries {
 }
 
 /// The value of a series at a moment. It holds until the series' next sample; samples that would
-/// repeat it need not be written. NaN ends the series: its value is unknown from then on (the
+/// repeat it need not be written, but the last of them before it changes. NaN ends the series: its value is unknown from then on (the
 /// thread ended, the file is unreadable).
 ///
 /// For rates and ratios the value is the mean over the time since the previous reading.

@@ -127,15 +127,16 @@ families! {
     GENERATOR_LIMITED = Counter "throng_generator_limited_seconds" "seconds" [""]
         "Seconds in which the generator exceeded one of its own limits.";
     HOST_HOTTEST = Gauge "throng_host_hottest_thread_ratio" "ratio" ["host, process"]
-        "Share of one core that the busiest thread of the processes of this name ran on.";
+        "Share of one core that the busiest thread of the processes of this name ran on, a running \
+         mean of about 5 s.";
     HOST_OTHER_THREADS = Gauge "throng_host_other_threads" "" ["host, process"]
         "Threads whose figures are summed as the thread \"other\".";
     HOST_LIMIT_USED = Gauge "throng_host_limit_used_ratio" "ratio"
         ["host, metric, and those of the metric"]
-        "Value of a metric divided by its limit, where one is known; of several objects with the \
-         same labels the largest.";
+        "Value of a metric divided by its limit, where one is known, of rates a running mean of \
+         about 5 s; of several objects with the same labels the largest.";
     HOST_ENDED = Counter "throng_host_ended_processes" "" ["host, process"]
-        "Watched processes that ended.";
+        "Watched processes that ended; 0 from when the first of this name is found.";
     LEFT_OUT = Gauge "throng_exporter_left_out_series" "" [""]
         "Series beyond 2,000, which are left out.";
 }

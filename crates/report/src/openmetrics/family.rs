@@ -81,7 +81,9 @@ impl Family {
 
     /// A sum of a family of counters, and by what its figure is multiplied.
     pub(super) fn of_sum(prefix: &str, counter: &Counter) -> (Self, f64) {
-        let name = counter.name;
+        // Names of sent tracks end with what the prefix says.
+        let said = prefix.trim_start_matches("throng").trim_end_matches('_');
+        let name = counter.name.strip_suffix(said).unwrap_or(counter.name);
         let (name, unit, scale) = match counter.unit {
             SumUnit::Bytes => (format!("{}_bytes", without_bytes(name)), "bytes", 1.0),
             SumUnit::Microseconds => {
@@ -102,19 +104,24 @@ impl Family {
         (Self { name: format!("{prefix}{name}"), kind, unit, help }, scale)
     }
 
-    /// A metric of a watched host, and by what its values are multiplied.
+    /// A metric of a watched host, and by what its values are multiplied. Of a rate it is the sum
+    /// over time: `rate()` gives the rate back, whenever it was scraped.
     pub(super) fn of_host(metric: &Metric) -> (Self, f64) {
         let name = metric.name.strip_prefix("host.").unwrap_or(metric.name).replace('.', "_");
+        let is_share = metric.unit == Unit::Ratio && metric.is_rate();
         let (name, unit, scale) = match metric.unit {
-            Unit::Count => (name, "", 1.0),
-            Unit::PerSecond => (format!("{name}_per_second"), "", 1.0),
-            Unit::Bytes => (format!("{}_bytes", without_bytes(&name)), "bytes", 1.0),
-            Unit::BytesPerSecond => (format!("{}_bytes_per_second", without_bytes(&name)), "", 1.0),
+            Unit::Count | Unit::PerSecond => (name, "", 1.0),
+            Unit::Bytes | Unit::BytesPerSecond => {
+                (format!("{}_bytes", without_bytes(&name)), "bytes", 1.0)
+            }
+            Unit::Ratio if is_share => (format!("{name}_seconds"), "seconds", 1.0),
             Unit::Ratio => (format!("{name}_ratio"), "ratio", 1.0),
             Unit::Milliseconds => (format!("{name}_seconds"), "seconds", 1e-3),
         };
-        let help = format!("{}.", metric.meaning);
-        (Self { name: format!("throng_host_{name}"), kind: Kind::Gauge, unit, help }, scale)
+        let kind = if metric.is_rate() { Kind::Counter } else { Kind::Gauge };
+        let over_time = if is_share { "; summed over time" } else { "" };
+        let help = format!("{}{over_time}.", metric.meaning);
+        (Self { name: format!("throng_host_{name}"), kind, unit, help }, scale)
     }
 
     /// What objectives of a metric measured, and by what their figure is multiplied;

@@ -67,6 +67,10 @@ impl<'a> SeriesSpec<'a> {
     }
 }
 
+/// How long a rate other than zero may be repeated unwritten, microseconds: whoever sums it up over
+/// time (a core that is busy all the time) sees the sum grow.
+const REPEATED_US_MAX: i64 = 5_000_000;
+
 /// One series. Repeated values are omitted, except that the last repetition is written before a
 /// change, so that the time of the change is known.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,6 +78,7 @@ pub(crate) struct Meter {
     series: Option<SeriesId>,
     value: f64,
     limit: Option<f64>,
+    written_at: RunTime,
     repeated_at: Option<RunTime>,
 }
 
@@ -94,14 +99,26 @@ impl Meter {
         }
         let Some(series) = self.series else { return };
         if value == self.value {
-            self.repeated_at = Some(at);
-            return;
+            let is_due = at.0.saturating_sub(self.written_at.0) >= REPEATED_US_MAX;
+            if value == 0.0 || !is_due || !spec.metric.is_rate() {
+                self.repeated_at = Some(at);
+                return;
+            }
+            self.repeated_at = None;
         }
         if let Some(at) = self.repeated_at.take() {
             sink.rows.send(HostRow::Sample(HostSample { series, at, value: self.value }));
         }
         if sink.rows.send(HostRow::Sample(HostSample { series, at, value })) {
-            self.value = value;
+            (self.value, self.written_at) = (value, at);
+        }
+    }
+
+    /// Begins the series with zero, if it has not begun: the value that follows is the mean of the
+    /// time since then.
+    pub(crate) fn begin_at_zero(&mut self, sink: &Sink, at: Instant, spec: &SeriesSpec<'_>) {
+        if self.series.is_none() {
+            self.put(sink, at, 0.0, spec);
         }
     }
 
@@ -274,6 +291,35 @@ mod tests {
         let times: Vec<_> = samples.iter().map(|(at, _)| at / 1_000_000).collect();
         assert_eq!(times, [0, 2, 3, 4, 5]);
         assert!(samples[4].1.is_nan());
+    }
+
+    #[test]
+    fn a_rate_that_stays_the_same_is_written_now_and_then_unless_it_is_zero() {
+        let (sink, receiver) = sink(64);
+        let spec = SeriesSpec::host(&catalogue::HOST_CPU_BUSY);
+        let mut meter = Meter::default();
+        for (second, value) in [(0, 0.0), (20, 0.0), (21, 4.0), (25, 4.0), (26, 4.0), (27, 4.0)] {
+            meter.put(&sink, sink.zero + Duration::from_secs(second), value, &spec);
+        }
+        meter.put(&sink, sink.zero + Duration::from_secs(28), 0.5, &spec);
+        let seconds = |(at, value): (i64, f64)| (at / 1_000_000, value);
+        let samples: Vec<_> = samples(&receiver).into_iter().map(seconds).collect();
+        let expect = [(0, 0.0), (20, 0.0), (21, 4.0), (26, 4.0), (27, 4.0), (28, 0.5)];
+        assert_eq!(samples, expect);
+    }
+
+    #[test]
+    fn a_series_that_begins_with_an_event_says_since_when_it_is_counted() {
+        let (sink, receiver) = sink(64);
+        let spec = SeriesSpec::host(&catalogue::SOCKET_DROPS);
+        let mut rate = Rate::default();
+        let at = |second: u64| sink.zero + Duration::from_secs(second);
+        rate.begin(at(1), 0);
+        for (second, count) in [(3, 10), (4, 10)] {
+            rate.meter.begin_at_zero(&sink, at(1), &spec);
+            rate.put(&sink, at(second), count, 1.0, &spec);
+        }
+        assert_eq!(samples(&receiver), [(1_000_000, 0.0), (3_000_000, 5.0), (4_000_000, 0.0)]);
     }
 
     #[test]

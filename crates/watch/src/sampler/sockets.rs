@@ -181,16 +181,18 @@ impl Sockets {
             }
             let Some(meters) = meters(&mut self.by_key, key) else { continue };
             let now = Instant::now();
-            if meters.total_drops == 0 && sum.dropped > 0 {
-                let since = self
-                    .scan_at
-                    .map_or(now, |at| at - SCAN_EVERY)
-                    .min(now - Duration::from_secs(1));
+            let since = (meters.total_drops == 0 && sum.dropped > 0).then(|| {
+                self.scan_at.map_or(now, |at| at - SCAN_EVERY).min(now - Duration::from_secs(1))
+            });
+            if let Some(since) = since {
                 meters.drops.begin(since, 0);
             }
             meters.total_drops += sum.dropped;
             with_labels(key, processes, |labels| {
                 let drops = SeriesSpec::new(&metric::SOCKET_DROPS, labels);
+                if let Some(since) = since {
+                    meters.drops.meter.begin_at_zero(sink, since, &drops);
+                }
                 meters.drops.put(sink, now, meters.total_drops, 1.0, &drops);
                 let limit = (sum.limit > 0).then_some(f64::from(sum.limit));
                 let queue = SeriesSpec::new(&metric::SOCKET_RECEIVE_QUEUE, labels).limit(limit);

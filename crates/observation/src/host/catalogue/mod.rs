@@ -14,6 +14,31 @@ pub struct Metric {
     pub meaning: &'static str,
     /// Where it is read: kernel file and field.
     pub source: &'static str,
+    /// What the values of several objects come to.
+    pub together: Together,
+}
+
+/// What the values of several objects come to where they are shown as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Together {
+    /// Their sum.
+    Sum,
+    /// The largest: their sum is the value of nothing, as of states, of shares of something else
+    /// than time, and of what is of the whole host in each of its network namespaces.
+    Largest,
+}
+
+impl Metric {
+    /// Whether a value is the mean of the time since the reading before: so many things or bytes a
+    /// second, or a share of the time. Values times their spans are then a sum.
+    #[must_use]
+    pub fn is_rate(&self) -> bool {
+        match self.unit {
+            Unit::PerSecond | Unit::BytesPerSecond => true,
+            Unit::Ratio => self.together == Together::Sum,
+            Unit::Count | Unit::Bytes | Unit::Milliseconds => false,
+        }
+    }
 }
 
 impl AsRef<str> for Metric {
@@ -42,15 +67,33 @@ pub struct Group {
     pub metrics: &'static [Metric],
 }
 
+/// [`Together`] as it is declared: after the unit, a sum where nothing is.
+macro_rules! together {
+    () => {
+        Together::Sum
+    };
+    ($together:ident) => {
+        Together::$together
+    };
+}
+
 /// Declares the groups: each metric a constant, all of them in [`GROUPS`].
 macro_rules! groups {
     ($($about:literal {
-        $($constant:ident = $name:literal, $unit:ident, $meaning:literal, $source:literal;)+
+        $(
+            $constant:ident = $name:literal, $unit:ident $($together:ident)?, $meaning:literal,
+            $source:literal;
+        )+
     })+) => {
         $($(
             #[doc = $meaning]
-            pub const $constant: Metric =
-                Metric { name: $name, unit: Unit::$unit, meaning: $meaning, source: $source };
+            pub const $constant: Metric = Metric {
+                name: $name,
+                unit: Unit::$unit,
+                meaning: $meaning,
+                source: $source,
+                together: together!($($together)?),
+            };
         )+)+
 
         /// The metrics that the watcher reads by itself, by their object.
@@ -117,6 +160,28 @@ mod tests {
         assert_eq!(names.len(), ALL.len());
         assert_eq!(find("thread.cpu"), Some(&THREAD_CPU));
         assert_eq!(find("thread"), None);
+    }
+
+    #[test]
+    fn what_is_of_time_is_a_rate_and_states_do_not_add_up() {
+        for rate in [THREAD_CPU, HOST_CPU_STEAL, UDP_RCVBUF_ERRORS, NIC_TX_BYTES, CGROUP_THROTTLED]
+        {
+            assert!(rate.is_rate() && rate.together == Together::Sum, "{rate:?}");
+        }
+        for level in [PROCESS_FDS, PROCESS_RSS, DISK_QUEUE] {
+            assert!(!level.is_rate() && level.together == Together::Sum, "{level:?}");
+        }
+        for state in [
+            THREAD_CPUS_ALLOWED,
+            PROCESS_STOPPED,
+            CGROUP_THROTTLED_PERIODS,
+            CGROUP_CPU_QUOTA,
+            DISK_READ_AWAIT,
+        ] {
+            assert!(!state.is_rate() && state.together == Together::Largest, "{state:?}");
+        }
+        let of_time = |metric: &&Metric| metric.unit == Unit::Milliseconds;
+        assert!(ALL.iter().filter(of_time).all(|metric| metric.together == Together::Largest));
     }
 
     #[test]

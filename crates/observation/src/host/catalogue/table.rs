@@ -1,7 +1,7 @@
 //! The table itself: one entry a metric, in the groups in which the page shows them.
 
 use super::super::Unit;
-use super::{Group, Metric};
+use super::{Group, Metric, Together};
 
 groups! {
     "Threads of the watched processes: labels `process`, `pid`, `tid`, `thread`. A thread's \
@@ -18,7 +18,7 @@ groups! {
         THREAD_SWITCHES_INVOLUNTARY = "thread.switches_involuntary", PerSecond,
             "Times a hot thread was taken off its CPU",
             "/proc/P/task/T/status nonvoluntary_ctxt_switches";
-        THREAD_CPUS_ALLOWED = "thread.cpus_allowed", Count,
+        THREAD_CPUS_ALLOWED = "thread.cpus_allowed", Count Largest,
             "CPUs that a hot thread may run on, by its affinity and its cpuset",
             "/proc/P/task/T/status Cpus_allowed_list";
     }
@@ -39,7 +39,7 @@ groups! {
             "Threads in uninterruptible (disk) sleep when they were looked at, each within the \
              last 10 s",
             "/proc/P/task/T/stat state D";
-        PROCESS_STOPPED = "process.stopped", Ratio,
+        PROCESS_STOPPED = "process.stopped", Ratio Largest,
             "1 when it was found stopped by a signal or a debugger, 0 when not",
             "/proc/P/stat state T or t";
         PROCESS_RSS = "process.rss", Bytes,
@@ -227,10 +227,10 @@ groups! {
         DISK_WRITES = "disk.writes", PerSecond,
             "Writes completed",
             "/proc/diskstats field 5";
-        DISK_READ_AWAIT = "disk.read_await", Milliseconds,
+        DISK_READ_AWAIT = "disk.read_await", Milliseconds Largest,
             "Mean time of a read, waiting included; no sample when none completed",
             "/proc/diskstats field 4 / field 1";
-        DISK_WRITE_AWAIT = "disk.write_await", Milliseconds,
+        DISK_WRITE_AWAIT = "disk.write_await", Milliseconds Largest,
             "Mean time of a write, waiting included; no sample when none completed",
             "/proc/diskstats field 8 / field 5";
         DISK_QUEUE = "disk.queue", Count,
@@ -344,7 +344,7 @@ groups! {
         UDP_SOCKETS = "udp.sockets", Count,
             "UDP sockets",
             "/proc/P/net/sockstat UDP inuse, sockstat6";
-        UDP_MEMORY = "udp.memory", Bytes,
+        UDP_MEMORY = "udp.memory", Bytes Largest,
             "Memory of all UDP sockets of the host; the limit is the third figure of \
              net.ipv4.udp_mem",
             "/proc/P/net/sockstat UDP mem (pages)";
@@ -413,14 +413,14 @@ groups! {
         TCP_TIME_WAIT = "tcp.time_wait", Count,
             "Connections in TIME_WAIT; the limit is net.ipv4.tcp_max_tw_buckets",
             "/proc/P/net/sockstat TCP tw";
-        TCP_ORPHANS = "tcp.orphans", Count,
+        TCP_ORPHANS = "tcp.orphans", Count Largest,
             "Connections that no process holds; the limit is net.ipv4.tcp_max_orphans",
             "/proc/P/net/sockstat TCP orphan";
-        TCP_MEMORY = "tcp.memory", Bytes,
+        TCP_MEMORY = "tcp.memory", Bytes Largest,
             "Memory of all TCP sockets of the host; the limit is the third figure of \
              net.ipv4.tcp_mem",
             "/proc/P/net/sockstat TCP mem (pages)";
-        TCP_EPHEMERAL_PORTS = "tcp.ephemeral_ports", Count,
+        TCP_EPHEMERAL_PORTS = "tcp.ephemeral_ports", Count Largest,
             "Local ports in use toward the one peer address and port that uses most; the limit is \
              the size of net.ipv4.ip_local_port_range",
             "NETLINK_SOCK_DIAG TCP, every 10 s";
@@ -430,7 +430,7 @@ groups! {
         SOCKET_DROPS = "socket.drops", PerSecond,
             "Datagrams dropped at full receive buffers of the sockets bound to the port",
             "NETLINK_SOCK_DIAG INET_DIAG_SKMEMINFO drops; /proc/P/net/udp drops";
-        SOCKET_RECEIVE_QUEUE = "socket.receive_queue", Bytes,
+        SOCKET_RECEIVE_QUEUE = "socket.receive_queue", Bytes Largest,
             "Memory of datagrams that wait in the fullest socket of the port; the limit is its \
              receive buffer",
             "NETLINK_SOCK_DIAG INET_DIAG_SKMEMINFO rmem_alloc, rcvbuf; /proc/P/net/udp rx_queue";
@@ -484,10 +484,10 @@ groups! {
         CGROUP_CPU_SYSTEM = "cgroup.cpu.system", Ratio,
             "The part of cgroup.cpu in the kernel",
             "cpu.stat system_usec; version 1: cpuacct.stat system";
-        CGROUP_CPU_QUOTA = "cgroup.cpu.quota", Ratio,
+        CGROUP_CPU_QUOTA = "cgroup.cpu.quota", Ratio Largest,
             "CPU time that the group may use, in cores; absent without a quota",
             "cpu.max; version 1: cpu.cfs_quota_us / cpu.cfs_period_us";
-        CGROUP_THROTTLED_PERIODS = "cgroup.throttled_periods", Ratio,
+        CGROUP_THROTTLED_PERIODS = "cgroup.throttled_periods", Ratio Largest,
             "Share of the quota's periods in which the group was held back",
             "cpu.stat nr_throttled / nr_periods";
         CGROUP_THROTTLED = "cgroup.throttled", Ratio,

@@ -30,6 +30,10 @@ const COHORTS_MAX: usize = 6;
 /// Reasons of failures, and outcomes of requests, with series of their own: a server chooses them.
 const OUTCOMES_MAX: usize = 20;
 
+/// How long after its last row a process that plays the crowd counts, seconds: that of a lost
+/// worker has ended.
+const PROCESS_LASTS_S: i64 = 5;
+
 /// The phases whose times are shown.
 const JOIN_PHASES: [Phase; 5] = [
     Phase::DtlsConnected,
@@ -65,6 +69,17 @@ pub(super) struct RunFigures {
     /// The open second, and the last that is whole.
     open_glance: Glance,
     glance: Glance,
+    /// The processes that play the crowd, by worker.
+    processes: BTreeMap<u16, Process>,
+}
+
+/// What a process that plays the crowd has.
+#[derive(Debug)]
+struct Process {
+    /// The second of the row that said so.
+    second: i64,
+    rss_bytes: f64,
+    open_fds: f64,
 }
 
 impl RunFigures {
@@ -91,6 +106,7 @@ impl RunFigures {
             ended_holds: BTreeSet::new(),
             open_glance: Glance::default(),
             glance: Glance::default(),
+            processes: BTreeMap::new(),
         };
         // A healthy run says that it is one.
         for declared in [&declared::GENERATOR_DROPS, &declared::GENERATOR_LIMITED] {
@@ -240,10 +256,23 @@ impl RunFigures {
             return;
         }
         *self.counts.of(&declared::GENERATOR_CPU, own()) += row.cpu_us as f64 / 1e6;
-        *self.open.of(&declared::GENERATOR_MEMORY, own()) += row.rss_bytes as f64;
-        *self.open.of(&declared::GENERATOR_FILES, own()) += row.open_fds as f64;
+        let process = Process {
+            second: row.second,
+            rss_bytes: row.rss_bytes as f64,
+            open_fds: row.open_fds as f64,
+        };
+        self.processes.insert(row.worker, process);
         let steal = self.open.of(&declared::GENERATOR_STEAL, own());
         *steal = steal.max(row.steal_ratio);
+    }
+
+    /// Adds up what the processes have: each once, whether its row was late or not.
+    fn processes(&mut self, second: i64) {
+        self.processes.retain(|_, of| second.saturating_sub(of.second) < PROCESS_LASTS_S);
+        for Process { rss_bytes, open_fds, .. } in self.processes.values() {
+            *self.last.of(&declared::GENERATOR_MEMORY, Labels::new()) += rss_bytes;
+            *self.last.of(&declared::GENERATOR_FILES, Labels::new()) += open_fds;
+        }
     }
 
     fn hold(&mut self, row: &HoldRow) {
@@ -261,6 +290,7 @@ impl RunFigures {
     fn close(&mut self, row: &SecondClosed) {
         self.last = std::mem::take(&mut self.open);
         self.glance = std::mem::take(&mut self.open_glance).of_second(row, self.planned_us);
+        self.processes(row.second);
         *self.last.of(&declared::RUN_TIME, Labels::new()) = row.second.saturating_add(1) as f64;
         *self.last.of(&declared::RUN_PLANNED, Labels::new()) = self.planned_us as f64 / 1e6;
         let limited = f64::from(u8::from(row.is_generator_limited));

@@ -1,5 +1,6 @@
 //! What is exposed is valid, bounded, and the same as what is documented.
 
+mod hosts;
 mod names;
 mod rows;
 
@@ -154,38 +155,6 @@ fn no_crowd_and_no_server_has_more_series_than_are_allowed() {
 }
 
 #[test]
-fn a_machine_that_is_watched_twice_is_not_added_up() {
-    let mut metrics = Metrics::of_watch("1.2.3");
-    for host in 0..2 {
-        rows::host(host, "server").iter().for_each(|row| metrics.take_host(row));
-    }
-    let all = read(&text(&metrics));
-    for host in ["server 0", "server 1"] {
-        assert_eq!(all[&format!("throng_host_cpu_busy_ratio{{host=\"{host}\"}}")], 1.5);
-    }
-}
-
-#[test]
-fn threads_beyond_the_first_of_a_process_are_one_series_and_counted() {
-    let mut metrics = Metrics::of_watch("1.2.3");
-    rows::host(0, "server").iter().for_each(|row| metrics.take_host(row));
-    rows::threads("media", 30).iter().for_each(|row| metrics.take_host(row));
-    let all = read(&text(&metrics));
-    let of = |name: &str, labels: &str| {
-        all[&format!("throng_host_{name}{{host=\"server\",process=\"media\"{labels}}}")]
-    };
-    assert_eq!(of("other_threads", ""), 22.0);
-    assert_eq!(of("thread_cpu_ratio", ",thread=\"worker 7\""), 0.25);
-    assert_eq!(of("thread_cpu_ratio", ",thread=\"other\""), 22.0 * 0.25);
-    assert_eq!(of("hottest_thread_ratio", ""), 0.25);
-    // One that has ended is no longer there, and another has its place.
-    metrics.take_host(&rows::sample(1_000, f64::NAN));
-    let all = read(&text(&metrics));
-    assert!(!all.keys().any(|series| series.contains("worker 0")), "{all:?}");
-    assert!(all.keys().any(|series| series.contains("worker 8")), "{all:?}");
-}
-
-#[test]
 fn sums_grow_figures_of_a_second_are_replaced_and_participants_count_once() {
     let mut metrics = of_cohorts(&["viewers"]);
     let at = |metrics: &Metrics, series: &str| read(&text(metrics)).get(series).copied();
@@ -214,6 +183,32 @@ fn sums_grow_figures_of_a_second_are_replaced_and_participants_count_once() {
     let failed = "throng_failures_total{cohort=\"viewers\",reason=\"http_503\"}";
     assert_eq!(at(&metrics, failed), Some(1.0));
     assert_eq!(at(&metrics, "throng_run_seconds"), Some(3.0));
+}
+
+#[test]
+fn what_a_process_has_counts_once_however_late_its_rows_are() {
+    let mut metrics = of_cohorts(&["viewers"]);
+    let resident =
+        |metrics: &Metrics| read(&text(metrics)).get("throng_generator_resident_bytes").copied();
+    metrics.take(&rows::process(0, 0, 100));
+    metrics.take(&rows::process(0, 1, 10));
+    metrics.take(&rows::closed(0));
+    assert_eq!(resident(&metrics), Some(110.0));
+    // The row of worker 1 is late, and comes with that of the next second.
+    metrics.take(&rows::process(1, 0, 101));
+    metrics.take(&rows::closed(1));
+    assert_eq!(resident(&metrics), Some(111.0));
+    for (second, worker, bytes) in [(1, 1, 11), (2, 0, 102), (2, 1, 12)] {
+        metrics.take(&rows::process(second, worker, bytes));
+    }
+    metrics.take(&rows::closed(2));
+    assert_eq!(resident(&metrics), Some(114.0));
+    // Worker 1 is lost.
+    metrics.take(&rows::process(9, 0, 103));
+    metrics.take(&rows::closed(9));
+    assert_eq!(resident(&metrics), Some(103.0));
+    let files = "throng_generator_open_files";
+    assert_eq!(read(&text(&metrics))[files], 7.0);
 }
 
 #[test]

@@ -51,9 +51,12 @@ fn every_family_has_a_name_of_its_own_its_unit_and_a_meaning() {
         "throng_track_packets_lost",
         "throng_chat_received_bytes_total",
         "throng_player_stalls_total",
-        "throng_host_cpu_busy_ratio",
+        "throng_sent_packets_total",
+        "throng_host_cpu_busy_seconds_total",
+        "throng_host_context_switches_total",
+        "throng_host_cgroup_throttled_periods_ratio",
         "throng_host_disk_read_await_seconds",
-        "throng_host_nic_tx_bytes_per_second",
+        "throng_host_nic_tx_bytes_total",
         "throng_objective_stall_ratio",
     ] {
         assert!(series().contains(name), "{name}");

@@ -2,8 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use throng_observation::host::{HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId};
-use throng_observation::run::{CohortId, ParticipantId, ParticipantRow, Row, SeriesRow};
+use throng_observation::host::{
+    HostEvent, HostEventKind, HostId, HostInfo, HostRow, HostSample, HostSeries, ProcessEvent,
+    SeriesId,
+};
+use throng_observation::run::{
+    CohortId, GeneratorRow, ParticipantId, ParticipantRow, Row, SeriesRow,
+};
 use throng_observation::{
     Failure, FailureReason, HoldOutcome, HoldRow, HttpRequestCounters, HttpRequestKey,
     HttpRequestRow, MediaKind, Outcome, Phase, PlaybackRow, RequestOutcome, RunTime, SecondClosed,
@@ -90,11 +95,28 @@ pub(super) fn objective(text: &str) -> ObjectiveResult {
     }
 }
 
-pub(super) fn sample(id: u32, value: f64) -> HostRow {
-    HostRow::Sample(HostSample { series: SeriesId(id), at: RunTime(0), value })
+/// The row of a process that plays the crowd.
+pub(super) fn process(second: i64, worker: u16, rss_bytes: u64) -> Row {
+    let other = GeneratorRow::default();
+    Row::Generator(GeneratorRow { second, worker, rss_bytes, open_fds: 7, ..other })
 }
 
-fn begun(id: u32, host: u8, metric: &str, labels: &[(&str, &str)]) -> HostRow {
+pub(super) fn sample(id: u32, at_ms: i64, value: f64) -> HostRow {
+    HostRow::Sample(HostSample { series: SeriesId(id), at: RunTime(at_ms * 1_000), value })
+}
+
+/// A value that was so for a second.
+fn second(id: u32, value: f64) -> [HostRow; 2] {
+    [0, 1_000].map(|at_ms| sample(id, at_ms, value))
+}
+
+pub(super) fn event(kind: HostEventKind, process: &str) -> HostRow {
+    let about = ProcessEvent { target: 0, name: process.into(), pid: 7, end: None };
+    let event = HostEvent::new(HostId(0), RunTime(0), kind, "");
+    HostRow::Event(HostEvent { process: Some(about), ..event })
+}
+
+pub(super) fn begun(id: u32, host: u8, metric: &str, labels: &[(&str, &str)]) -> HostRow {
     let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     HostRow::Series(HostSeries {
         id: SeriesId(id),
@@ -113,15 +135,14 @@ pub(super) fn host(host: u8, name: &str) -> Vec<HostRow> {
     let mut rows = vec![
         HostRow::Info(info),
         begun(id, host, "host.cpu.busy", &[]),
-        sample(id, 1.5),
         begun(id + 1, host, "endpoint.of_others", &[("a b", "c")]),
-        sample(id + 1, 1.0),
     ];
+    rows.extend(second(id, 1.5).into_iter().chain(second(id + 1, 1.0)));
     for (id, part) in (id + 2..).zip(0..100) {
         let (metric, label) = [("core.busy", "cpu"), ("nic.rx_bytes", "interface")][part % 2];
         let value = format!("{name} {part}");
         rows.push(begun(id, host, metric, &[(label, value.as_str())]));
-        rows.push(sample(id, 1.0));
+        rows.extend(second(id, 1.0));
     }
     rows
 }
@@ -132,7 +153,8 @@ pub(super) fn threads(process: &str, count: u32) -> Vec<HostRow> {
         let (id, thread) = (n.to_string(), format!("worker {n}"));
         let (id, thread) = (id.as_str(), thread.as_str());
         let labels = [("process", process), ("pid", id), ("tid", id), ("thread", thread)];
-        [begun(1_000 + n, 0, "thread.cpu", &labels), sample(1_000 + n, 0.25)]
+        let begun = begun(1_000 + n, 0, "thread.cpu", &labels);
+        std::iter::once(begun).chain(second(1_000 + n, 0.25)).collect::<Vec<_>>()
     };
     (0..count).flat_map(thread).collect()
 }
