@@ -14,7 +14,7 @@ mod config;
 pub use config::{WatchConfig, WatchError, WatchedProcess};
 
 mod local;
-pub use local::{LocalHost, LocalWatch, WatchedProcesses, listeners};
+pub use local::{LocalHost, LocalWatch, WatchedProcesses, host_name, listeners};
 
 pub mod remote;
 

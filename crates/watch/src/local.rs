@@ -170,7 +170,8 @@ pub fn listeners(port: u16) -> Vec<(u32, String)> {
     holders(&mut Reader::new(), port).into_iter().filter_map(named).collect()
 }
 
-/// This host's name.
-pub(crate) fn host_name() -> String {
+/// This host's name, as the kernel has it; empty if it cannot be read.
+#[must_use]
+pub fn host_name() -> String {
     std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
 }

@@ -54,7 +54,7 @@ pub(super) async fn run(
 /// What all connections share.
 struct Shared<S> {
     site: Mutex<S>,
-    /// The host as it was asked for.
+    /// The name by which clients may ask.
     host: String,
     /// Places of readers of events.
     streams: Arc<Semaphore>,

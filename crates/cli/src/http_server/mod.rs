@@ -32,7 +32,7 @@ pub(crate) trait Site: Send + 'static {
 pub(crate) struct Listener {
     socket: TcpListener,
     address: SocketAddr,
-    /// The host as it was asked for.
+    /// The name by which clients may ask.
     host: String,
 }
 
@@ -45,10 +45,12 @@ impl Listener {
                  that nobody has; port 0 is any that is free"
             ))
         };
-        let host = asked.host.clone();
-        let socket = TcpListener::bind((host.as_str(), asked.port)).map_err(failed)?;
+        let socket = TcpListener::bind((asked.host.as_str(), asked.port)).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;
+        // Any address of this machine has no name but the machine's own.
+        let is_any = address.ip().is_unspecified();
+        let host = if is_any { throng_watch::host_name() } else { asked.host.clone() };
         Ok(Self { socket, address, host })
     }
 
@@ -62,5 +64,22 @@ impl Listener {
         let Self { socket, host, .. } = self;
         let answer = move |stopped| connection::run(socket, host, site, stopped);
         Background::start(name, answer).map_err(CliError::invalid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_any_address_a_machine_is_asked_by_its_own_name() {
+        for (asked, expect) in [
+            ("0.0.0.0:0", throng_watch::host_name()),
+            ("127.0.0.1:0", "127.0.0.1".to_owned()),
+            ("localhost:0", "localhost".to_owned()),
+        ] {
+            let listener = Listener::bind("--prometheus", &asked.parse().unwrap()).unwrap();
+            assert_eq!(listener.host, expect, "{asked}");
+        }
     }
 }

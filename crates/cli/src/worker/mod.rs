@@ -99,12 +99,9 @@ fn networks(texts: &[String]) -> Result<Vec<Network>, CliError> {
 fn offer(command: &args::Worker) -> Result<Offer, CliError> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let cores = u32::try_from(cores).unwrap_or(u32::MAX);
-    let host = || {
-        std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
-    };
     Ok(Offer {
         id: format!("{:016x}", run_id::seed()),
-        name: command.name.clone().unwrap_or_else(host),
+        name: command.name.clone().unwrap_or_else(throng_watch::host_name),
         build: build::build()?,
         cores,
         weight: command.weight.unwrap_or(cores),
