@@ -40,7 +40,7 @@ impl Site for Answers {
                 let accept = request.headers().get(header::ACCEPT);
                 let accept = accept.and_then(|value| value.to_str().ok()).unwrap_or_default();
                 let format = TextFormat::accepted(accept);
-                whole(StatusCode::OK, format.content_type(), self.page(format))
+                whole(StatusCode::OK, format.content_type(), self.page(format, Instant::now()))
             }
             "/" => text(StatusCode::OK, format!("throng: http://{}/metrics\n", self.address)),
             _ => text(StatusCode::NOT_FOUND, "The figures are at /metrics.\n".into()),
@@ -55,9 +55,11 @@ impl Answers {
         Self { figures, address, page: None }
     }
 
-    fn page(&mut self, format: TextFormat) -> Bytes {
-        let fresh = self.page.take().filter(|page| page.at.elapsed() < PAGE_LASTS);
-        let fresh = fresh.unwrap_or_else(|| self.render());
+    /// The page of a moment.
+    fn page(&mut self, format: TextFormat, now: Instant) -> Bytes {
+        let age = |page: &Page| now.saturating_duration_since(page.at);
+        let fresh = self.page.take().filter(|page| age(page) < PAGE_LASTS);
+        let fresh = fresh.unwrap_or_else(|| self.render(now));
         let page = self.page.insert(fresh);
         match format {
             TextFormat::OpenMetrics => page.open_metrics.clone(),
@@ -65,11 +67,11 @@ impl Answers {
         }
     }
 
-    fn render(&self) -> Page {
+    fn render(&self, at: Instant) -> Page {
         // Rows wait for this, and not for the text.
         let exposition = self.figures.exposition();
         Page {
-            at: Instant::now(),
+            at,
             open_metrics: exposition.text(TextFormat::OpenMetrics).into(),
             prometheus: exposition.text(TextFormat::Prometheus).into(),
         }
@@ -115,12 +117,13 @@ mod tests {
 
     #[test]
     fn a_page_is_rendered_once_for_all_who_ask_within_a_second() {
-        let mut answers = answers();
-        let first = answers.page(TextFormat::OpenMetrics);
+        let (mut answers, now) = (answers(), Instant::now());
+        let first = answers.page(TextFormat::OpenMetrics, now);
         answers.figures.set_subject("scenario", std::path::Path::new("runs/7"), 0);
-        assert_eq!(answers.page(TextFormat::OpenMetrics), first);
-        answers.page = None;
-        let text = String::from_utf8(answers.page(TextFormat::Prometheus).into()).unwrap();
+        let soon = now + PAGE_LASTS - Duration::from_nanos(1);
+        assert_eq!(answers.page(TextFormat::OpenMetrics, soon), first);
+        let page = answers.page(TextFormat::Prometheus, now + PAGE_LASTS);
+        let text = String::from_utf8(page.into()).unwrap();
         assert!(text.contains("scenario=\"scenario\",run=\"7\""), "{text}");
     }
 }
