@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::throng::{Ran, Running, Stage, THRONG, plain};
+use crate::throng::{Ran, Running, Stage, THRONG, plain, valid};
 
 /// A server that keeps what it is sent, and answers all of it alike.
 struct Recorder {
@@ -105,10 +105,14 @@ fn attribute<'a>(of: &'a Value, key: &str) -> Option<&'a str> {
 
 #[test]
 fn a_collector_gets_the_metrics_of_a_run_and_a_trace_of_each_join() {
-    let (stage, collector) = (Stage::start(None, "127.0.0.1:0", &[]), Recorder::start("200 OK"));
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
     let target = stage.target();
     let view = ["view", &target, "-n", "2", "--every", "100ms", "--for", "3s", "--plain"];
-    let ran = ran(&collector.url(), &view).expect_code(0);
+    let (ran, collector) = valid(|| {
+        let collector = Recorder::start("200 OK");
+        (ran(&collector.url(), &view), collector)
+    });
+    let ran = ran.expect_code(0);
     assert!(ran.stderr.contains(&format!("otlp        {}\n", collector.url())), "{ran}");
     assert!(!ran.to_string().contains("hunter"), "{ran}");
     assert!(!ran.stderr.contains("did not arrive"), "{ran}");
@@ -170,7 +174,8 @@ fn a_collector_that_is_away_or_silent_costs_a_run_a_message_and_two_seconds() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let target = stage.target();
     let view = ["view", &target, "-n", "1", "--for", "3s", "--plain"];
-    let ran = ran(&format!("http://{closed}"), &view).expect_code(0);
+    let (ran, ()) = valid(|| (ran(&format!("http://{closed}"), &view), ()));
+    let ran = ran.expect_code(0);
     assert_eq!(ran.stderr.matches("the run goes on").count(), 1, "{ran}");
     assert!(ran.stderr.contains("spans did not arrive"), "{ran}");
 

@@ -6,6 +6,8 @@ mod collector;
 mod connection;
 mod environment;
 mod sender;
+#[cfg(test)]
+mod sender_tests;
 mod signal;
 
 use throng_observation::run::RunInfo;

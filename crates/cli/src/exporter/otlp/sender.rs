@@ -31,8 +31,10 @@ pub(super) struct Sender {
     traces: Signal,
     /// Spans that are being sent, until they are delivered or refused.
     batch: Option<Batch>,
-    /// Spans and series that the collector did not take.
-    rejected: u64,
+    /// Spans that the collector did not take, of all requests.
+    spans_refused: u64,
+    /// Points that it did not take, of the last request alone: each tells the same sums again.
+    points_refused: u64,
     has_complained: bool,
 }
 
@@ -47,29 +49,41 @@ impl Sender {
             metrics: Signal::new("metrics", METRICS_EVERY, now),
             traces: Signal::new("traces", TRACES_EVERY, now),
             batch: None,
-            rejected: 0,
+            spans_refused: 0,
+            points_refused: 0,
             has_complained: false,
         }
     }
 
     /// Sends until the sender of `stopped` is gone, and then what is left.
     pub(super) async fn run(mut self, stopped: oneshot::Receiver<()>) {
-        tokio::select! {
-            () = self.send_on() => {}
-            _ = stopped => {}
+        let is_late = self.send_within(stopped).await;
+        let missing = self.missing(is_late);
+        if !missing.is_empty() {
+            say(&format!("otlp: {}: {}", self.collector.shown(), missing.join("; ")));
         }
-        let last = async {
-            self.send_metrics().await;
-            self.send_traces().await;
-        };
-        let is_late = timeout(LAST_WITHIN, last).await.is_err();
-        self.say_what_is_missing(is_late);
     }
 
-    /// Sends for ever.
-    async fn send_on(&mut self) {
-        loop {
-            sleep(TRACES_EVERY).await;
+    /// Sends until the sender of `stopped` is gone, and then what is left; whether that took too
+    /// long, and was given up.
+    pub(super) async fn send_within(&mut self, stopped: oneshot::Receiver<()>) -> bool {
+        let (stop, told) = oneshot::channel();
+        let limit = async {
+            // An error, as nothing is sent by it: its sender is gone.
+            let _ = stopped.await;
+            drop(stop);
+            sleep(LAST_WITHIN).await;
+        };
+        tokio::select! {
+            () = self.send_until(told) => false,
+            () = limit => true,
+        }
+    }
+
+    /// Sends until the sender of `stopped` is gone, and then what is left. It hears of that between
+    /// requests alone: spans of one that is given up would be sent again, though they arrived.
+    async fn send_until(&mut self, mut stopped: oneshot::Receiver<()>) {
+        while timeout(TRACES_EVERY, &mut stopped).await.is_err() {
             if self.metrics.is_due(Instant::now()) {
                 self.send_metrics().await;
             }
@@ -77,6 +91,8 @@ impl Sender {
                 self.send_traces().await;
             }
         }
+        self.send_metrics().await;
+        self.send_traces().await;
     }
 
     async fn send_metrics(&mut self) {
@@ -85,8 +101,8 @@ impl Sender {
         let exposition = self.live.exposition();
         let body = metrics(&self.resource, &exposition, window);
         match post(&self.collector, self.metrics.name, body).await {
-            Ok(rejected) => {
-                self.rejected = self.rejected.saturating_add(rejected);
+            Ok(refused) => {
+                self.points_refused = refused;
                 self.metrics.delivered(Instant::now());
             }
             Err(failure) => {
@@ -106,14 +122,14 @@ impl Sender {
             let Some(batch) = &self.batch else { return };
             let (spans, body) = (batch.spans() as u64, batch.body(&self.resource));
             match post(&self.collector, self.traces.name, body).await {
-                Ok(rejected) => {
-                    self.rejected = self.rejected.saturating_add(rejected);
+                Ok(refused) => {
+                    self.spans_refused = self.spans_refused.saturating_add(refused);
                     self.batch = None;
                     self.traces.delivered(Instant::now());
                 }
                 Err(failure) => {
                     if !failure.may_repeat {
-                        self.rejected = self.rejected.saturating_add(spans);
+                        self.spans_refused = self.spans_refused.saturating_add(spans);
                         self.batch = None;
                     }
                     self.complain(&failure, self.traces.name);
@@ -135,7 +151,8 @@ impl Sender {
         }
     }
 
-    fn say_what_is_missing(&mut self, is_late: bool) {
+    /// What did not arrive, and why, as clauses; `is_late`: the end was given up.
+    pub(super) fn missing(&mut self, is_late: bool) -> Vec<String> {
         let mut missing = Vec::new();
         if let Some(traces) = self.live.traces() {
             let mut waiting = self.batch.take().map_or(0, |batch| batch.spans() as u64);
@@ -145,14 +162,13 @@ impl Sender {
             let spans = waiting.saturating_add(traces.dropped());
             missing.extend((spans > 0).then(|| format!("{spans} spans did not arrive")));
         }
-        let rejected = self.rejected;
-        missing.extend((rejected > 0).then(|| format!("{rejected} spans or points were refused")));
+        for (refused, what) in [(self.spans_refused, "spans"), (self.points_refused, "points")] {
+            missing.extend((refused > 0).then(|| format!("{refused} {what} were refused")));
+        }
         let why = self.metrics.why().or(self.traces.why());
         let why = why.or(is_late.then_some("no answer in time at the end"));
         missing.extend(why.map(str::to_owned));
-        if !missing.is_empty() {
-            say(&format!("otlp: {}: {}", self.collector.shown(), missing.join("; ")));
-        }
+        missing
     }
 }
 
