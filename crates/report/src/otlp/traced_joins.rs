@@ -1,7 +1,7 @@
 //! Which joins are traced, and their spans: the session of the participant, whose parts are the
 //! phases of its join. A part is sent once its phase is reached, the session when it is over.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use serde_json::Value;
 use throng_observation::run::{ParticipantId, ParticipantRow};
@@ -11,14 +11,23 @@ use super::attribute::{plain, shown, whole};
 use super::span::Span;
 use super::trace_ids::TraceContext;
 
+/// How many sessions that are over are remembered, as rows of them come again; of as many joins a
+/// second as can be traced, those of some seconds.
+const OVER_MAX: usize = 4_096;
+
 /// Which participants have traces: at most so many of those that are to join in the same second,
-/// the first that are asked about.
+/// the first that are asked about. What it keeps grows with the crowd, and not with the run.
 #[derive(Debug)]
 pub(super) struct TracedJoins {
     seed: u64,
     most_per_second: u32,
     taken: BTreeMap<i64, u32>,
+    /// Of the seconds before this one nobody else gets a trace: it may have had one and be
+    /// forgotten.
+    decided_before: i64,
     told: HashMap<ParticipantId, Told>,
+    /// Whose sessions are over, and the seconds of their joins, in the order of their ends.
+    over: VecDeque<(ParticipantId, i64)>,
 }
 
 /// What was said of a participant.
@@ -31,10 +40,17 @@ struct Told {
 
 impl TracedJoins {
     pub(super) fn new(seed: u64, most_per_second: u32) -> Self {
-        Self { seed, most_per_second, taken: BTreeMap::new(), told: HashMap::new() }
+        Self {
+            seed,
+            most_per_second,
+            taken: BTreeMap::new(),
+            decided_before: i64::MIN,
+            told: HashMap::new(),
+            over: VecDeque::new(),
+        }
     }
 
-    /// The trace of a join, if it has one: the same answer each time.
+    /// The trace of a join, if it has one: the same answer each time, until it is forgotten.
     pub(super) fn trace(
         &mut self,
         participant: ParticipantId,
@@ -44,7 +60,11 @@ impl TracedJoins {
         if self.told.contains_key(&participant) {
             return Some(trace);
         }
-        let taken = self.taken.entry(intended_at.second()).or_default();
+        let second = intended_at.second();
+        if self.most_per_second == 0 || second < self.decided_before {
+            return None;
+        }
+        let taken = self.taken.entry(second).or_default();
         if *taken >= self.most_per_second {
             return None;
         }
@@ -78,8 +98,21 @@ impl TracedJoins {
             let span = Span::first(trace, "session", times, attributes(row, cohort));
             let run = TraceContext::of_run(self.seed);
             spans.push(span.of_client_in(run).with_error(error(outcome)));
+            self.end(row.participant, row.intended_at.second());
         }
         spans
+    }
+
+    /// Notes that a session is over, and forgets the one that has been over for longest.
+    fn end(&mut self, participant: ParticipantId, second: i64) {
+        self.over.push_back((participant, second));
+        if self.over.len() > OVER_MAX
+            && let Some((oldest, second)) = self.over.pop_front()
+        {
+            self.told.remove(&oldest);
+            self.decided_before = self.decided_before.max(second.saturating_add(1));
+            self.taken = self.taken.split_off(&self.decided_before);
+        }
     }
 }
 

@@ -79,6 +79,24 @@ fn so_many_joins_of_a_second_are_traced_whoever_asks_first() {
 }
 
 #[test]
+fn joins_that_are_long_over_are_forgotten_and_have_no_second_trace() {
+    let (mut traces, at) = (begun(5_000), RunTime(1_000_000));
+    let over = |number| participant(number, &[], Some(Outcome::Completed));
+    let is_known = |traces: &mut Traces, number| traces.join(ParticipantId(number), at).is_some();
+    assert!(is_known(&mut traces, 0), "it stays");
+    (1..=4_096).for_each(|number| traces.take(&over(number)));
+    assert!(is_known(&mut traces, 1));
+    traces.take(&over(4_097));
+    assert!(!is_known(&mut traces, 1) && is_known(&mut traces, 2));
+    taken(&mut traces);
+    [1, 2, 4_097].into_iter().for_each(|number| traces.take(&over(number)));
+    assert!(traces.next_batch().is_none(), "each is told once");
+    traces.take(&over(0));
+    assert_eq!(taken(&mut traces).0, ["session"]);
+    assert!(traces.join(ParticipantId(9_999), RunTime(2_000_000)).is_some(), "a later second");
+}
+
+#[test]
 fn ids_follow_from_the_run_and_the_participant() {
     let ids = |seed, number| TraceContext::of_join(seed, ParticipantId(number)).traceparent();
     assert_eq!(ids(7, 3), "00-e9a79cb80442adf38b67184c68b8a46d-4ec0e648480409bf-01");
