@@ -6,7 +6,8 @@ use std::time::Duration;
 use throng_analysis::bottleneck::{BottleneckVerdict, explain};
 use throng_observation::fleet::WORKER_LOST_EVENT;
 use throng_observation::run::{
-    ABORT_EVENT, ADDRESS_EVENT, ClockError, CrowdRow, Ending, EventRow, ParticipantRow, RunData,
+    ABORT_EVENT, ADDRESS_EVENT, ClockError, CrowdRow, Ending, EventRow, MARK_EVENT, ParticipantRow,
+    RunData,
 };
 use throng_observation::{
     Distribution, Goal, MediaKind, MediaPath, Outcome, Phase, Received, SecondRow as _,
@@ -221,11 +222,11 @@ fn counted(run: &RunData, prefix: &str) -> BTreeMap<String, u64> {
     counts
 }
 
-/// Counts of events by kind; failures, media paths and addresses have their own tables.
+/// Counts of events by kind; failures, marks, media paths and addresses have their own tables.
 fn events(run: &RunData) -> BTreeMap<String, u64> {
     let mut events = BTreeMap::new();
     let is_told = |event: &&EventRow| {
-        event.kind != "failed"
+        !["failed", MARK_EVENT].contains(&event.kind.as_str())
             && ![MediaPath::EVENT, ADDRESS_EVENT].iter().any(|of| event.kind.starts_with(of))
     };
     for event in run.events.iter().filter(is_told) {
@@ -471,6 +472,20 @@ mod tests {
         );
         let loss = without(7).video.loss_ratio.unwrap_or(0.0);
         assert!((loss - 0.7).abs() < 0.01, "{loss}");
+    }
+
+    #[test]
+    fn marks_are_no_events_of_the_summary() {
+        let mut run = example::healthy(10, 20);
+        let event = |kind: &str| EventRow {
+            at: throng_observation::RunTime(1),
+            participant: None,
+            kind: kind.into(),
+            count: 2,
+            detail: "restarted".into(),
+        };
+        run.events = vec![event(MARK_EVENT), event("guard")];
+        assert_eq!(summary(&run).events, BTreeMap::from([("guard".into(), 2)]));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use throng_observation::RunTime;
 use throng_observation::host::{HostEvent, HostEventKind, HostId, HostRow};
+use throng_observation::masked::masked;
 use throng_observation::pack::PACKS_FACT;
 use throng_observation::run::{Ending, Row};
 use throng_store::{HostFile, RunWriter};
@@ -74,9 +75,8 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
         is_over = interrupt.is_set() || lasts.is_some_and(|lasts| zero.elapsed() >= lasts);
         for text in served.marks() {
             let at = RunTime::after_start(zero.elapsed());
-            let mark = HostEvent::new(HostId(0), at, HostEventKind::Mark, text);
             // A full queue counts it among the rows that are lost.
-            let _ = rows.send(HostRow::Event(mark));
+            let _ = rows.send(HostRow::Event(mark(at, &text)));
         }
         take(&received, &packs, (&mut figures, live.as_ref()), file.as_mut());
         is_over |= view.show(&figures, zero.elapsed());
@@ -88,6 +88,11 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     print(&figures.table(zero.elapsed(), rows.dropped()));
     let Some(file) = file else { return Ok(Exit::Met) };
     served.apart(|| file.finish(zero, &rows))
+}
+
+/// What a person marked, without the secrets of its URLs.
+fn mark(at: RunTime, text: &str) -> HostEvent {
+    HostEvent::new(HostId(0), at, HostEventKind::Mark, masked(text))
 }
 
 /// Takes the received rows. The server's knowledge packs become a fact of the host.
@@ -147,5 +152,16 @@ impl<'a> File<'a> {
             say(&format!("{lost} rows arrived too fast and are missing from it"));
         }
         Ok(Exit::Met)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_holds_no_secret() {
+        let mark = mark(RunTime(1), "now http://me:hunter2@h/?token=hunter2");
+        assert_eq!(mark.detail, "now http://…@h/?token=…");
     }
 }
