@@ -121,3 +121,22 @@ impl Served {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_traced_only_for_a_collector() {
+        let any: ListenAddress = "127.0.0.1:0".parse().unwrap();
+        let traced = |otlp| {
+            let outlets = Outlets::take(Some(&any), otlp, None).unwrap();
+            let served = outlets.of_run(&RunInfo::default(), 10, &Interrupt::default()).unwrap();
+            assert!(served.figures().is_some());
+            served.traces().is_some()
+        };
+        assert!(!traced(None));
+        // Nobody answers there, which is said.
+        assert!(traced(Some("http://127.0.0.1:9")));
+    }
+}

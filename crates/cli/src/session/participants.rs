@@ -11,6 +11,7 @@ use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
 use throng_protocol::chat::RoomLogs;
 use throng_protocol::factory::{ConferenceConfig, Servers, TargetFactory};
+use throng_protocol::participant::Participant;
 use throng_protocol::player::Swarms;
 use throng_protocol::signalling::RelayServer;
 use throng_protocol::signalling::janus::NewRoom;
@@ -91,11 +92,20 @@ pub(super) fn participant_factory(
             }
             None => factory.participant(number, joins_at, &role),
         };
-        match traces.as_ref().and_then(|traces| traces.join(join.participant, join.at)) {
-            Some(trace) => throng_protocol::traced(participant, &trace.traceparent()),
-            None => participant,
-        }
+        in_trace(participant, join, traces.as_ref())
     }))
+}
+
+/// `participant`, whose requests name the trace of its join, if it has one.
+fn in_trace(
+    participant: Box<dyn Participant>,
+    join: &Join,
+    traces: Option<&LiveTraces>,
+) -> Box<dyn Participant> {
+    match traces.and_then(|traces| traces.join(join.participant, join.at)) {
+        Some(trace) => throng_protocol::traced(participant, &trace.traceparent()),
+        None => participant,
+    }
 }
 
 fn turn_server(turn: &TurnServer, plan: &Plan) -> Result<RelayServer, CliError> {
@@ -148,4 +158,59 @@ fn new_room(plan: &Plan, room: &RoomConfig, clips: &media::Clips) -> Result<NewR
         bitrate_bps: room.bits_per_s.unwrap_or(0.0) as u32,
         video_codecs: if codecs.is_empty() { "vp8".into() } else { codecs.join(",") },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use hyper::Request as HttpRequest;
+    use throng_observation::RunTime;
+    use throng_observation::run::{CohortId, ParticipantId, RunInfo};
+    use throng_protocol::participant::{FetchId, Input, Output, Request};
+    use throng_report::openmetrics::Metrics;
+    use throng_report::otlp::Traces;
+
+    use super::*;
+    use crate::exporter::LiveFigures;
+
+    /// Asks for the same again and again.
+    struct Asks;
+
+    impl Participant for Asks {
+        fn handle(&mut self, _: Instant, _: Input<'_>) {}
+
+        fn poll_output(&mut self, _: Instant) -> Output {
+            let request = HttpRequest::post("http://h/whep").body(()).unwrap();
+            let (head, ()) = request.into_parts();
+            let request = Request { head, body: Vec::new(), timeout: Duration::from_secs(1) };
+            Output::Fetch(FetchId(1), Box::new(request))
+        }
+    }
+
+    /// How many headers a request of the first join has.
+    fn headers(traces: Option<&LiveTraces>) -> usize {
+        let join = Join {
+            participant: ParticipantId(0),
+            cohort: CohortId(0),
+            place: 0,
+            at: RunTime(0),
+            leave_at: None,
+            others_follow: false,
+            source_ip: None,
+        };
+        match in_trace(Box::new(Asks), &join, traces).poll_output(Instant::now()) {
+            Output::Fetch(_, request) => request.head.headers.len(),
+            output => panic!("{output:?}"),
+        }
+    }
+
+    #[test]
+    fn only_requests_of_traced_joins_name_a_trace() {
+        let traced = |most| {
+            let traces = Traces::new(&RunInfo::default(), 7, most);
+            headers(LiveFigures::new(Metrics::of_watch("1.2.3"), Some(traces)).traces().as_ref())
+        };
+        assert_eq!((headers(None), traced(0), traced(1)), (0, 0, 1));
+    }
 }
