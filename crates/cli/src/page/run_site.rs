@@ -70,12 +70,13 @@ impl RunSite {
                 command.interrupt.set();
                 text(StatusCode::ACCEPTED, "It ends, and reports.\n".into())
             }
-            Ok(Order::Mark(mark)) if command.mark(mark) => {
-                text(StatusCode::ACCEPTED, "Marked.\n".into())
-            }
-            Ok(Order::Mark(_)) => {
-                let help = "Too many marks at once; ask again in a second.\n";
-                text(StatusCode::TOO_MANY_REQUESTS, help.into())
+            Ok(Order::Mark(mark)) => {
+                if command.mark(mark) {
+                    text(StatusCode::ACCEPTED, "Marked.\n".into())
+                } else {
+                    let help = "Too many marks at once; ask again in a second.\n";
+                    text(StatusCode::TOO_MANY_REQUESTS, help.into())
+                }
             }
             Err((status, help)) => text(status, help.into()),
         }

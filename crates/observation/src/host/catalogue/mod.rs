@@ -122,7 +122,7 @@ pub fn markdown() -> String {
             "\n{}\n\n| Metric | Unit | Meaning | Read from |\n|---|---|---|---|\n",
             group.about
         );
-        for Metric { name, unit, meaning, source } in group.metrics {
+        for Metric { name, unit, meaning, source, together: _ } in group.metrics {
             page += &format!("| `{name}` | {} | {meaning} | {source} |\n", unit.symbol());
         }
     }
