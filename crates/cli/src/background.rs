@@ -5,6 +5,16 @@ use std::thread::JoinHandle;
 
 use tokio::sync::oneshot;
 
+/// By how much a thread that gives way is nicer (nice(2)): one core is shared with another thread
+/// as 1 to 9.
+const NICER_BY: i32 = 10;
+
+/// Lets threads of the usual priority go before the calling one and those that it starts.
+pub(crate) fn give_way() {
+    // Priorities are of threads on Linux. Where it cannot be lowered, it is the usual one.
+    let _ = rustix::process::nice(NICER_BY);
+}
+
 /// A thread in the background: it is told to end, and waited for, when this is dropped.
 pub(crate) struct Background {
     stop: Option<oneshot::Sender<()>>,
@@ -37,5 +47,22 @@ impl Drop for Background {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_gives_way_does_so_alone() {
+        let own = || rustix::process::getpriority_process(None).unwrap();
+        let before = own();
+        let given = std::thread::spawn(move || {
+            give_way();
+            own()
+        });
+        assert_eq!(given.join().unwrap(), (before + NICER_BY).min(19));
+        assert_eq!(own(), before);
     }
 }

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use throng_observation::run::RunInfo;
+use throng_report::html::live::ServedBy;
 use throng_report::openmetrics::Metrics;
 
 use crate::args::ListenAddress;
@@ -31,7 +32,7 @@ impl Outlets {
         let collector = otlp.map(Collector::of).transpose()?;
         let metrics = prometheus.map(|asked| Listener::bind("--prometheus", asked)).transpose()?;
         if let Some(port) = &metrics {
-            say(&format!("metrics     http://{}/metrics", port.address()));
+            say(&format!("metrics     http://{}/metrics", port.authority()));
         }
         let page = serve.map(|asked| Listener::bind("--serve", asked)).transpose()?;
         Ok(Self { metrics, collector, page })
@@ -47,20 +48,26 @@ impl Outlets {
     ) -> Result<Served, CliError> {
         let traces = self.collector.is_some();
         let traces = traces.then(|| exporter::traces(info, joins_per_second_max));
-        self.begin(LiveFigures::new(Metrics::of_run(info), traces), interrupt)
+        self.begin(LiveFigures::new(Metrics::of_run(info), traces), interrupt, ServedBy::Run)
     }
 
     /// The same with those of watched hosts alone.
     pub(crate) fn of_watch(self, interrupt: &Interrupt) -> Result<Served, CliError> {
         let metrics = Metrics::of_watch(env!("CARGO_PKG_VERSION"));
-        self.begin(LiveFigures::new(metrics, None), interrupt)
+        self.begin(LiveFigures::new(metrics, None), interrupt, ServedBy::Watch)
     }
 
-    fn begin(self, figures: LiveFigures, interrupt: &Interrupt) -> Result<Served, CliError> {
+    fn begin(
+        self,
+        figures: LiveFigures,
+        interrupt: &Interrupt,
+        by: ServedBy,
+    ) -> Result<Served, CliError> {
         let Self { metrics, collector, page } = self;
         let answering = metrics.map(|port| exporter::serve(port, figures.clone())).transpose()?;
         let sending = collector.map(|to| exporter::send(to, figures.clone())).transpose()?;
-        let page = page.map(|port| Page::start(port, figures.clone(), interrupt)).transpose()?;
+        let page =
+            page.map(|port| Page::start(port, figures.clone(), interrupt, by)).transpose()?;
         let is_wanted = answering.is_some() || sending.is_some() || page.is_some();
         let figures = is_wanted.then_some(figures);
         Ok(Served { figures, page, _exporters: [answering, sending] })
@@ -99,6 +106,11 @@ impl Served {
         if let Some(page) = &self.page {
             page.shows(source());
         }
+    }
+
+    /// Where the page is, with its token.
+    pub(crate) fn page_url(&self) -> Option<String> {
+        self.page.as_ref().map(|page| page.url().to_owned())
     }
 
     /// What was marked on the page since the last call.

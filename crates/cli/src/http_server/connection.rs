@@ -16,15 +16,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::Site;
-use super::host_header::is_meant;
-use super::reply::{Body, Reply, of_stream, of_whole, text};
+use super::meant::refusal;
+use super::reply::{Body, Make, Reply, Whole, of_stream, of_whole, text};
 
 /// Most connections at a time that wait for an answer; further ones wait in the listener's backlog.
 const CONNECTIONS_MAX: usize = 8;
 /// Most readers of events at a time.
 const STREAMS_MAX: u32 = 16;
-/// The time from a connection to its request, and from there to the end of the answer.
+/// The time from a connection to its request, and from the last event to the end of its stream.
 const STEP_LASTS: Duration = Duration::from_secs(5);
+/// The time in which an answer is read: the page of a long run has some megabytes.
+const READ_LASTS: Duration = Duration::from_secs(30);
 /// How long the end waits for those who read events.
 const END_LASTS: Duration = Duration::from_secs(1);
 /// The time between two connections: a hundred a second.
@@ -40,7 +42,8 @@ pub(super) async fn run(
     stopped: oneshot::Receiver<()>,
 ) {
     let streams = Arc::new(Semaphore::new(STREAMS_MAX as usize));
-    let shared = Arc::new(Shared { site: Mutex::new(site), host, streams });
+    let turn = Arc::new(Semaphore::new(1));
+    let shared = Arc::new(Shared { site: Mutex::new(site), host, streams, turn });
     tokio::select! {
         () = serve(socket, &shared) => {}
         () = each_second(&shared) => {}
@@ -58,6 +61,8 @@ struct Shared<S> {
     host: String,
     /// Places of readers of events.
     streams: Arc<Semaphore>,
+    /// Whose answer that takes long is made.
+    turn: Arc<Semaphore>,
 }
 
 /// The end of a stream of events, and its place.
@@ -71,17 +76,14 @@ impl<S: Site> Shared<S> {
         self.site.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn reply(&self, request: &Request<()>) -> (Response<Body>, Option<Streaming>) {
-        if !is_meant(request, &self.host) {
-            let help = format!(
-                "This server is asked by address, as localhost, or as {}: listen on the name by \
-                 which it is asked.\n",
-                self.host
-            );
+    async fn reply(&self, request: &Request<()>) -> (Response<Body>, Option<Streaming>) {
+        if let Some(help) = refusal(request, &self.host) {
             return (of_whole(text(StatusCode::FORBIDDEN, help)), None);
         }
-        match self.site().answer(request) {
+        let reply = self.site().answer(request);
+        match reply {
             Reply::Whole(response) => (of_whole(response), None),
+            Reply::Later(make) => (of_whole(self.later(make).await), None),
             Reply::Events(events) => match Arc::clone(&self.streams).try_acquire_owned() {
                 Ok(place) => {
                     let (response, gone) = of_stream(events);
@@ -93,6 +95,20 @@ impl<S: Site> Shared<S> {
                 }
             },
         }
+    }
+
+    /// Makes an answer while others are given: one at a time, so that it takes one core at most.
+    /// Neither the end nor a reader that has left waits for it.
+    async fn later(&self, make: Make) -> Whole {
+        // It is never closed.
+        let turn = Arc::clone(&self.turn).acquire_owned().await;
+        let making = tokio::task::spawn_blocking(move || {
+            let made = make();
+            drop(turn);
+            made
+        });
+        let failed = "This could not be made; the log of throng says why.\n";
+        making.await.unwrap_or_else(|_| text(StatusCode::INTERNAL_SERVER_ERROR, failed.into()))
     }
 }
 
@@ -128,15 +144,19 @@ async fn next(
 
 /// One request, and the place of its connection until it is known to be a stream of events.
 async fn answer<S: Site>(stream: TcpStream, shared: Arc<Shared<S>>, place: OwnedSemaphorePermit) {
-    let (told, answered) = oneshot::channel();
-    let told = Mutex::new(Some(told));
+    let (asks, asked) = oneshot::channel();
+    let (tells, answered) = oneshot::channel();
+    let told = Mutex::new(Some((asks, tells)));
     let service = service_fn(|request: Request<Incoming>| {
-        let (response, streaming) = shared.reply(&request.map(drop));
-        if let Some(told) = told.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        let (asks, tells) = told.lock().unwrap_or_else(PoisonError::into_inner).take().unzip();
+        let shared = Arc::clone(&shared);
+        async move {
             // Who is told lasts as long as the connection.
-            let _ = told.send(streaming);
+            let _ = asks.map(|asks| asks.send(()));
+            let (response, streaming) = shared.reply(&request.map(drop)).await;
+            let _ = tells.map(|tells| tells.send(streaming));
+            Ok::<_, Infallible>(response)
         }
-        async move { Ok::<_, Infallible>(response) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -145,28 +165,82 @@ async fn answer<S: Site>(stream: TcpStream, shared: Arc<Shared<S>>, place: Owned
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), service);
     tokio::select! {
+        // What has come while a page was made is read before its time is judged.
+        biased;
         ended = connection => {
             if let Err(error) = ended {
                 tracing::debug!(%error, "HTTP connection");
             }
         }
-        () = limit(answered, place) => {}
+        () = limit(asked, answered, place) => {}
     }
 }
 
-/// Lasts as long as a connection may: until a step takes too long, or the reader of a stream of
+/// Lasts as long as a connection may: until its client takes too long, or the reader of a stream of
 /// events was dropped and had the time to read the rest.
-async fn limit(answered: oneshot::Receiver<Option<Streaming>>, place: OwnedSemaphorePermit) {
-    let Ok(Ok(streaming)) = timeout(STEP_LASTS, answered).await else { return };
-    let place = match streaming {
-        None => place,
+async fn limit(
+    asked: oneshot::Receiver<()>,
+    answered: oneshot::Receiver<Option<Streaming>>,
+    place: OwnedSemaphorePermit,
+) {
+    let Ok(Ok(())) = timeout(STEP_LASTS, asked).await else { return };
+    // How long an answer is made is not its client's doing.
+    let Ok(streaming) = answered.await else { return };
+    let (place, lasts) = match streaming {
+        None => (place, READ_LASTS),
         Some(Streaming { gone, place: of_stream }) => {
             drop(place);
             // That its sender is gone is what it tells.
             let _ = gone.await;
-            of_stream
+            (of_stream, STEP_LASTS)
         }
     };
-    sleep(STEP_LASTS).await;
+    sleep(lasts).await;
     drop(place);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// `/long` is made until `/short` was asked for.
+    struct Both {
+        make: Option<Make>,
+        short: mpsc::Sender<()>,
+    }
+
+    impl Site for Both {
+        fn answer(&mut self, request: &Request<()>) -> Reply {
+            if request.uri().path() == "/long"
+                && let Some(make) = self.make.take()
+            {
+                return Reply::Later(make);
+            }
+            self.short.send(()).unwrap();
+            text(StatusCode::OK, "short".into()).into()
+        }
+    }
+
+    #[test]
+    fn what_takes_long_holds_no_other_answer() {
+        let (short, asked) = mpsc::channel();
+        let make: Make = Box::new(move || {
+            asked.recv().unwrap();
+            text(StatusCode::ACCEPTED, "long".into())
+        });
+        let shared = Shared {
+            site: Mutex::new(Both { make: Some(make), short }),
+            host: "127.0.0.1".into(),
+            streams: Arc::new(Semaphore::new(1)),
+            turn: Arc::new(Semaphore::new(1)),
+        };
+        let [long, short] = ["/long", "/short"]
+            .map(|path| Request::get(path).header("host", "127.0.0.1").body(()).unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let ((long, _), (short, _)) =
+            runtime.block_on(async { tokio::join!(shared.reply(&long), shared.reply(&short)) });
+        assert_eq!((long.status().as_u16(), short.status().as_u16()), (202, 200));
+    }
 }

@@ -3,7 +3,7 @@
 
 mod connection;
 mod events;
-mod host_header;
+mod meant;
 mod reply;
 
 use std::net::{SocketAddr, TcpListener};
@@ -11,13 +11,16 @@ use std::net::{SocketAddr, TcpListener};
 use hyper::Request;
 
 use crate::args::ListenAddress;
-use crate::background::Background;
+use crate::background::{Background, give_way};
 use crate::console::CliError;
 pub(crate) use events::{Reader, Took, stream};
 pub(crate) use reply::{Reply, document, is_read, only_read, text, whole};
 
 /// What is served at an address.
 pub(crate) trait Site: Send + 'static {
+    /// Whether its thread leaves the cores to those of the crowd, as who makes pages does.
+    const GIVES_WAY: bool = false;
+
     /// The answer to a request that is meant for this server.
     fn answer(&mut self, request: &Request<()>) -> Reply;
 
@@ -59,10 +62,24 @@ impl Listener {
         self.address
     }
 
+    /// The same as it is written in a URL: at any address, with the name of this machine.
+    pub(crate) fn authority(&self) -> String {
+        if self.address.ip().is_unspecified() && !self.host.is_empty() {
+            format!("{}:{}", self.host, self.address.port())
+        } else {
+            self.address.to_string()
+        }
+    }
+
     /// Answers as `site` says until the server is dropped; `name` is that of the thread.
-    pub(crate) fn serve(self, name: &str, site: impl Site) -> Result<Background, CliError> {
+    pub(crate) fn serve<S: Site>(self, name: &str, site: S) -> Result<Background, CliError> {
         let Self { socket, host, .. } = self;
-        let answer = move |stopped| connection::run(socket, host, site, stopped);
+        let answer = move |stopped| {
+            if S::GIVES_WAY {
+                give_way();
+            }
+            connection::run(socket, host, site, stopped)
+        };
         Background::start(name, answer).map_err(CliError::invalid)
     }
 }
@@ -80,6 +97,10 @@ mod tests {
         ] {
             let listener = Listener::bind("--prometheus", &asked.parse().unwrap()).unwrap();
             assert_eq!(listener.host, expect, "{asked}");
+            let address = listener.address();
+            let named = format!("{expect}:{}", address.port());
+            let shown = if asked == "0.0.0.0:0" { named } else { address.to_string() };
+            assert_eq!(listener.authority(), shown);
         }
     }
 }

@@ -11,10 +11,17 @@ use super::events::{EventStream, Events};
 /// The body of an answer.
 pub(super) type Body = Either<Full<Bytes>, Events>;
 
+/// An answer of one piece.
+pub(super) type Whole = Response<Full<Bytes>>;
+/// What makes one.
+pub(super) type Make = Box<dyn FnOnce() -> Whole + Send>;
+
 /// An answer.
 pub(crate) enum Reply {
     /// Of one piece.
     Whole(Response<Full<Bytes>>),
+    /// The same, which takes so long that others are answered meanwhile.
+    Later(Make),
     /// Events, as long as the reader looks.
     Events(EventStream),
 }

@@ -16,6 +16,9 @@ use crate::secrets;
 const EVERY: Duration = Duration::from_secs(1);
 /// The same as a multiple of the time that the last one took.
 const TIMES_ITS_COST: u32 = 20;
+/// After so many seconds without news readers are told nothing, in a comment: proxies keep the
+/// connection, and who has left is noticed.
+const SILENT_MAX_S: u32 = 15;
 
 /// What lets the scripts of pages run; nobody can guess it.
 pub(crate) fn new_nonce() -> Result<String, CliError> {
@@ -45,7 +48,11 @@ pub(crate) struct LivePage {
     made: Option<Made>,
     /// What all who look have.
     sent: Sent,
+    /// All of it as a message, made when somebody asks.
+    whole: Option<Bytes>,
     readers: Vec<Reader>,
+    /// Seconds since they were told anything.
+    silent_s: u32,
     /// Readers that were slower than the page.
     dropped: u32,
 }
@@ -71,7 +78,8 @@ impl LivePage {
     pub(crate) fn events(&mut self, now: &Now<'_>) -> Reply {
         self.refresh(now);
         let (reader, events) = stream();
-        if reader.send(&message(&self.sent.all())) == Took::Yes {
+        let whole = self.whole.get_or_insert_with(|| message(&self.sent.all()));
+        if reader.send(whole) == Took::Yes {
             self.readers.push(reader);
         }
         Reply::Events(events)
@@ -83,10 +91,13 @@ impl LivePage {
         if self.readers.is_empty() {
             return;
         }
+        self.silent_s += 1;
         self.refresh(now);
-        let changed = self.sent.changed([("strip", now.served.strip)]);
-        let news = (!changed.is_empty()).then(|| message(&changed));
+        let news = self.news([("strip", now.served.strip)]);
         self.tell(news);
+        if self.silent_s >= SILENT_MAX_S {
+            self.tell(Some(Bytes::from_static(b":\n\n")));
+        }
     }
 
     /// Sends the last to those who look; how many were dropped because they were slow.
@@ -104,9 +115,17 @@ impl LivePage {
         self.readers.iter().any(|reader| !reader.has_left())
     }
 
+    /// Whether it can be forgotten: nobody looks, and what it cost is made up for.
+    pub(crate) fn is_idle(&self) -> bool {
+        !self.has_readers() && self.is_due()
+    }
+
+    fn is_due(&self) -> bool {
+        self.made.as_ref().is_none_or(|made| is_due(made.at.elapsed(), made.cost))
+    }
+
     fn refresh(&mut self, now: &Now<'_>) {
-        let is_due = self.made.as_ref().is_none_or(|made| is_due(made.at.elapsed(), made.cost));
-        if is_due && self.made.as_ref().map(|made| &made.stamp) != Some(&stamp(now)) {
+        if self.is_due() && self.made.as_ref().map(|made| &made.stamp) != Some(&stamp(now)) {
             self.make(now);
         }
     }
@@ -118,9 +137,11 @@ impl LivePage {
         let at = Instant::now();
         // Before it is read: what is written meanwhile is news.
         let stamp = if now.is_readable { stamp(now) } else { Stamp::default() };
-        let rendered = match now.source.filter(|_| now.is_readable) {
-            Some(source) => source.render(&now.served),
-            None => Ok(now.served.message("throng is about to begin", "Its page comes by itself.")),
+        let soon = |title| Ok(now.served.message(title, "Its page comes by itself."));
+        let rendered = match now.source {
+            Some(source) if now.is_readable => source.render(&now.served),
+            Some(_) => soon("throng is about to end"),
+            None => soon("throng is about to begin"),
         };
         let earlier = self.made.take().map(|made| made.page);
         let page: Bytes = match (rendered, earlier) {
@@ -129,16 +150,24 @@ impl LivePage {
             (Err(_), Some(earlier)) => earlier,
             (Err(why), None) => now.served.message("This cannot be shown", &why).into(),
         };
-        let news = std::str::from_utf8(&page).ok().and_then(|page| {
-            let changed = self.sent.changed(parts(page));
-            (!changed.is_empty()).then(|| message(&changed))
-        });
+        let news = std::str::from_utf8(&page).ok().and_then(|page| self.news(parts(page)));
         self.tell(news);
         self.made = Some(Made { page, at, cost: at.elapsed(), stamp });
     }
 
+    /// Those of `parts` that are not as they were sent, as a message.
+    fn news<'p>(&mut self, parts: impl IntoIterator<Item = Part<'p>>) -> Option<Bytes> {
+        let changed = self.sent.changed(parts);
+        if changed.is_empty() {
+            return None;
+        }
+        self.whole = None;
+        Some(message(&changed))
+    }
+
     fn tell(&mut self, news: Option<Bytes>) {
         let Some(news) = news else { return };
+        self.silent_s = 0;
         let mut slow = 0;
         self.readers.retain(|reader| {
             let took = reader.send(&news);
@@ -169,12 +198,14 @@ mod tests {
 
     use hyper::body::Body as _;
     use throng_observation::run::RunInfo;
+    use throng_report::html::live::ServedBy;
     use throng_store::RunFolder;
 
     use super::*;
 
     fn now<'a>(source: Option<&'a Source>, strip: &'a str) -> Now<'a> {
-        Now { source, served: Served { nonce: "n0nce", strip }, is_readable: true }
+        let served = Served { nonce: "n0nce", strip, by: ServedBy::Run };
+        Now { source, served, is_readable: true }
     }
 
     /// The messages that wait for a reader.
@@ -236,6 +267,40 @@ mod tests {
     }
 
     #[test]
+    fn all_parts_are_written_once_for_all_who_connect_until_one_changes() {
+        let mut page = LivePage::default();
+        let whole = |page: &LivePage| page.whole.as_ref().unwrap().as_ptr();
+        let _first = page.events(&now(None, "<p>1</p>"));
+        let first = whole(&page);
+        let _second = page.events(&now(None, "<p>1</p>"));
+        assert_eq!(whole(&page), first);
+        page.each_second(&now(None, "<p>2</p>"));
+        assert!(page.whole.is_none());
+        let told = waiting(page.events(&now(None, "<p>2</p>")));
+        assert!(told[0].contains("<p>2</p>"), "{told:?}");
+    }
+
+    #[test]
+    fn readers_of_a_page_that_stays_the_same_are_told_so_at_times() {
+        let mut page = LivePage::default();
+        let reader = page.events(&now(None, ""));
+        for _ in 0..2 * SILENT_MAX_S {
+            page.each_second(&now(None, ""));
+        }
+        let told = waiting(reader);
+        assert_eq!(told[1..], [":\n\n", ":\n\n"], "{told:?}");
+    }
+
+    #[test]
+    fn a_page_is_not_forgotten_before_its_cost_is_made_up_for() {
+        let mut page = LivePage::default();
+        assert!(page.is_idle());
+        page.page(&now(None, ""));
+        page.made.as_mut().unwrap().cost = Duration::MAX;
+        assert!(!page.is_idle());
+    }
+
+    #[test]
     fn before_the_folder_and_where_it_cannot_be_read_the_page_says_so() {
         let body =
             |page: &LivePage| String::from_utf8(page.made.as_ref().unwrap().page.to_vec()).unwrap();
@@ -246,5 +311,8 @@ mod tests {
         let mut page = LivePage::default();
         page.page(&now(Some(&gone), ""));
         assert!(body(&page).contains("/nowhere/&lt;b&gt;"), "{}", body(&page));
+        let mut page = LivePage::default();
+        page.page(&Now { is_readable: false, ..now(Some(&gone), "") });
+        assert!(body(&page).contains("about to end"));
     }
 }

@@ -9,6 +9,8 @@ mod source;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use throng_report::html::live::ServedBy;
+
 use crate::background::Background;
 use crate::console::{CliError, Interrupt, say};
 use crate::exporter::LiveFigures;
@@ -24,6 +26,7 @@ const MARKS_MAX: usize = 16;
 /// The page of a command.
 pub(crate) struct Page {
     command: Arc<Commanded>,
+    url: String,
     _server: Background,
 }
 
@@ -33,9 +36,11 @@ impl Page {
         port: Listener,
         figures: LiveFigures,
         interrupt: &Interrupt,
+        by: ServedBy,
     ) -> Result<Self, CliError> {
         let token = secrets::random_text().map_err(CliError::invalid)?;
-        say(&format!("page        http://{}/#token={token}", port.address()));
+        let url = format!("http://{}/#token={token}", port.authority());
+        say(&format!("page        {url}"));
         let command = Arc::new(Commanded {
             token,
             interrupt: interrupt.clone(),
@@ -43,9 +48,15 @@ impl Page {
             source: Mutex::new(None),
             marks: Mutex::new(Vec::new()),
             apart: Mutex::new(()),
+            by,
         });
         let site = RunSite::of_command(Arc::clone(&command))?;
-        Ok(Self { command, _server: port.serve("page", site)? })
+        Ok(Self { command, url, _server: port.serve("page", site)? })
+    }
+
+    /// Where it is, with its token.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     /// What it is made from.
@@ -77,6 +88,8 @@ struct Commanded {
     marks: Mutex<Vec<String>>,
     /// Held by whoever uses the folder.
     apart: Mutex<()>,
+    /// What kind of command it is.
+    by: ServedBy,
 }
 
 impl Commanded {

@@ -5,7 +5,7 @@ use std::sync::{Arc, TryLockError};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::{Request, Response, StatusCode};
-use throng_report::html::live::Served;
+use throng_report::html::live::{Served, ServedBy};
 
 use super::control::{Order, order};
 use super::live_page::{LivePage, Now, new_nonce};
@@ -49,7 +49,7 @@ impl RunSite {
         let Self { page, nonce, of } = self;
         match of {
             Of::Folder(source) => {
-                let served = Served { nonce, strip: "" };
+                let served = Served { nonce, strip: "", by: ServedBy::Serve };
                 act(page, &Now { source: Some(source), served, is_readable: true })
             }
             Of::Command(command) => {
@@ -57,7 +57,7 @@ impl RunSite {
                 // Held until the page is made.
                 let apart = command.apart.try_lock();
                 let is_readable = !matches!(apart, Err(TryLockError::WouldBlock));
-                let served = Served { nonce, strip: &strip };
+                let served = Served { nonce, strip: &strip, by: command.by };
                 act(page, &Now { source: source.as_ref(), served, is_readable })
             }
         }
@@ -68,7 +68,8 @@ impl RunSite {
         match order(request, &command.token) {
             Ok(Order::Stop) => {
                 command.interrupt.set();
-                text(StatusCode::ACCEPTED, "It ends, and reports.\n".into())
+                let help = "It ends, and reports. Wait for it: Ctrl-C ends it at once now.\n";
+                text(StatusCode::ACCEPTED, help.into())
             }
             Ok(Order::Mark(mark)) => {
                 if command.mark(mark) {
@@ -84,6 +85,8 @@ impl RunSite {
 }
 
 impl Site for RunSite {
+    const GIVES_WAY: bool = true;
+
     fn answer(&mut self, request: &Request<()>) -> Reply {
         if !is_read(request) {
             return self.ordered(request).into();
@@ -130,6 +133,7 @@ mod tests {
             source: Mutex::new(None),
             marks: Mutex::default(),
             apart: Mutex::new(()),
+            by: ServedBy::Run,
         });
         (RunSite::of_command(Arc::clone(&command)).unwrap(), command)
     }
@@ -138,7 +142,7 @@ mod tests {
         let request = Request::builder().method(method).uri(uri).header("throng-token", token);
         match site.answer(&request.body(()).unwrap()) {
             Reply::Whole(response) => response,
-            Reply::Events(_) => panic!("events"),
+            Reply::Later(_) | Reply::Events(_) => panic!("no page of one piece"),
         }
     }
 

@@ -84,7 +84,11 @@ fn with_log(database: &Path) -> [PathBuf; 2] {
 
 #[cfg(test)]
 mod tests {
+    use throng_report::html::live::ServedBy;
+
     use super::*;
+
+    const SERVED: Served<'_> = Served { nonce: "", strip: "", by: ServedBy::Serve };
 
     #[test]
     fn a_page_is_as_new_as_the_database_and_its_log() {
@@ -95,15 +99,14 @@ mod tests {
         let first = source.stamp();
         std::fs::write(folder.path().join("run.db-wal"), "2").unwrap();
         assert_ne!(source.stamp(), first);
-        assert!(source.render(&Served { nonce: "", strip: "" }).is_err(), "no database");
+        assert!(source.render(&SERVED).is_err(), "no database");
     }
 
     #[test]
     fn the_runs_of_a_matrix_have_no_links_that_lead_nowhere() {
         let folder = tempfile::tempdir().unwrap();
         let source = Source::Matrix(folder.path().to_owned());
-        let served = Served { nonce: "", strip: "" };
-        assert!(source.render(&served).unwrap().contains("in progress"));
+        assert!(source.render(&SERVED).unwrap().contains("in progress"));
         let mut matrix = MatrixReport { headline: "two cells".into(), ..MatrixReport::default() };
         let run = throng_report::matrix::MatrixRun {
             folder: Some("cells/1/1".into()),
@@ -113,7 +116,7 @@ mod tests {
         let cell = throng_report::matrix::MatrixCell { runs, ..Default::default() };
         matrix.cells.push(cell);
         std::fs::write(folder.path().join("matrix.json"), matrix.to_json()).unwrap();
-        let page = source.render(&served).unwrap();
+        let page = source.render(&SERVED).unwrap();
         assert!(page.contains("two cells") && !page.contains("<a href"), "{page}");
     }
 }

@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use hyper::{Request, Response, StatusCode};
 use throng_folder::Folder;
 use throng_observation::calendar;
-use throng_report::html::live::{HistoryRow, Served, history};
+use throng_report::html::live::{HistoryRow, Served, ServedBy, history};
 
 use super::named::{Named, in_path, in_query};
 use crate::commands::compare;
@@ -20,7 +20,8 @@ use crate::page::{LivePage, Now, Source, new_nonce, policy, say_dropped};
 
 /// How long a list is shown again.
 const LIST_LASTS: Duration = Duration::from_secs(1);
-/// Most pages that are kept for those who look.
+/// From so many pages on, those are forgotten at which nobody looks. As each is kept until its cost
+/// is made up for, they are few more: the one thread makes no more in that time.
 const PAGES_MAX: usize = 16;
 /// Most runs of a trend.
 const TREND_MAX: usize = 100;
@@ -87,34 +88,42 @@ impl HistorySite {
         // It may have become a link since it was listed.
         Folder::open_itself(&run.entry.path).ok()?;
         if self.pages.len() >= PAGES_MAX {
-            self.pages.retain(|_, (_, page)| page.has_readers());
+            self.pages.retain(|_, (_, page)| !page.is_idle());
         }
-        let new = || (source(&run.entry), LivePage::default());
-        let (source, page) = self.pages.entry(run.address.clone()).or_insert_with(new);
-        let served = Served { nonce: &self.nonce, strip: "" };
+        let source = source(&run.entry);
+        // A name may have become that of another kind of run.
+        if self.pages.get(&run.address).is_none_or(|(before, _)| *before != source) {
+            self.pages.insert(run.address.clone(), (source, LivePage::default()));
+        }
+        let (source, page) = self.pages.get_mut(&run.address)?;
+        let served = served(&self.nonce);
         Some(act(page, &Now { source: Some(source), served, is_readable: true }))
     }
 
-    fn comparison(&self, query: &str) -> Result<String, Refusal> {
-        let chosen = in_query(&self.runs, query).map_err(Refusal::asked)?;
+    /// Two runs in comparison; an error says what to ask for.
+    fn comparison(&self, query: &str) -> Result<Reply, String> {
+        let chosen = in_query(&self.runs, query)?;
         let [new, base] = chosen.as_slice() else {
-            return Err(Refusal::asked("choose two runs: the older one is the base"));
+            return Err("choose two runs: the older one is the base".into());
         };
         let [base, new] = [base, new].map(|run| [run.entry.path.clone()]);
-        compare::comparison_page(&base, &new).map_err(|stop| Refusal::failed(&stop))
+        Ok(later(move || compare::comparison_page(&base, &new)))
     }
 
-    fn trend(&self, query: &str) -> Result<String, Refusal> {
-        let chosen = in_query(&self.runs, query).map_err(Refusal::asked)?;
+    /// The same of a trend.
+    fn trend(&self, query: &str) -> Result<Reply, String> {
+        let chosen = in_query(&self.runs, query)?;
         if chosen.is_empty() || chosen.len() > TREND_MAX {
-            return Err(Refusal::asked(format!("choose 1 to {TREND_MAX} runs")));
+            return Err(format!("choose 1 to {TREND_MAX} runs"));
         }
         let paths: Vec<PathBuf> = chosen.iter().map(|run| run.entry.path.clone()).collect();
-        compare::trend_page(&paths).map_err(|stop| Refusal::failed(&stop))
+        Ok(later(move || compare::trend_page(&paths)))
     }
 }
 
 impl Site for HistorySite {
+    const GIVES_WAY: bool = true;
+
     fn answer(&mut self, request: &Request<()>) -> Reply {
         if !is_read(request) {
             return only_read().into();
@@ -123,8 +132,8 @@ impl Site for HistorySite {
         let query = request.uri().query().unwrap_or_default();
         match request.uri().path() {
             "/" => self.overview().into(),
-            "/compare" => made(self.comparison(query)).into(),
-            "/trend" => made(self.trend(query)).into(),
+            "/compare" => self.comparison(query).unwrap_or_else(unclear),
+            "/trend" => self.trend(query).unwrap_or_else(unclear),
             path => self.of_run(path).unwrap_or_else(|| {
                 let help = "There is no such run; the list is at /, a run at /RUN/.\n";
                 text(StatusCode::NOT_FOUND, help.into()).into()
@@ -133,14 +142,14 @@ impl Site for HistorySite {
     }
 
     fn each_second(&mut self) {
-        let served = Served { nonce: &self.nonce, strip: "" };
+        let served = served(&self.nonce);
         for (source, page) in self.pages.values_mut() {
             page.each_second(&Now { source: Some(source), served, is_readable: true });
         }
     }
 
     fn end(&mut self) {
-        let served = Served { nonce: &self.nonce, strip: "" };
+        let served = served(&self.nonce);
         let mut dropped = 0;
         for (source, page) in self.pages.values_mut() {
             dropped += page.end(&Now { source: Some(source), served, is_readable: false });
@@ -149,29 +158,23 @@ impl Site for HistorySite {
     }
 }
 
-/// Why there is no page.
-struct Refusal {
-    status: StatusCode,
-    help: String,
+/// How the page of a run is served.
+fn served(nonce: &str) -> Served<'_> {
+    Served { nonce, strip: "", by: ServedBy::Serve }
 }
 
-impl Refusal {
-    /// What was asked makes no sense.
-    fn asked(help: impl Into<String>) -> Self {
-        Self { status: StatusCode::BAD_REQUEST, help: help.into() }
-    }
-
-    /// It was tried.
-    fn failed(stop: &CliError) -> Self {
-        Self { status: StatusCode::UNPROCESSABLE_ENTITY, help: format!("{:#}", stop.error) }
-    }
-}
-
-fn made(page: Result<String, Refusal>) -> Response<Full<Bytes>> {
-    match page {
+/// A page for which runs are read as a whole.
+fn later(make: impl FnOnce() -> Result<String, CliError> + Send + 'static) -> Reply {
+    Reply::Later(Box::new(move || match make() {
         Ok(page) => document(StatusCode::OK, page.into(), OF_FILES),
-        Err(Refusal { status, help }) => text(status, format!("{help}\n")),
-    }
+        Err(stop) => text(StatusCode::UNPROCESSABLE_ENTITY, format!("{:#}\n", stop.error)),
+    }))
+}
+
+/// The answer to what makes no sense.
+fn unclear(mut help: String) -> Reply {
+    help.push('\n');
+    text(StatusCode::BAD_REQUEST, help).into()
 }
 
 /// What the page of a run is made from.
@@ -196,5 +199,27 @@ fn row(run: &Named) -> HistoryRow {
         answer: entry.headline.clone().unwrap_or_default(),
         cause: entry.cause.clone().unwrap_or_default(),
         remarks: remarks(entry).join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_observation::RunTime;
+    use throng_observation::run::{Ending, RunInfo};
+    use throng_store::RunFolder;
+
+    use super::*;
+
+    #[test]
+    fn the_page_of_a_name_is_of_what_has_it_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunFolder::create(folder.path().join("run"), &RunInfo::default()).unwrap();
+        run.finish(Ending::Complete, RunTime(5_000_000)).unwrap();
+        let mut site = HistorySite::of(folder.path()).unwrap();
+        assert!(site.of_run("/run/").is_some());
+        assert!(matches!(site.pages["run"].0, Source::Run(_)));
+        site.runs.iter_mut().for_each(|run| run.entry.kind = "matrix".into());
+        assert!(site.of_run("/run/").is_some());
+        assert!(matches!(site.pages["run"].0, Source::Matrix(_)));
     }
 }

@@ -21,7 +21,11 @@ fn made(folder: &Path, started_at_unix_us: i64) {
 /// The status of an answer and its text; of a stream of events nothing.
 fn asked(site: &mut HistorySite, method: &str, uri: &str) -> (u16, String) {
     let request = Request::builder().method(method).uri(uri).body(()).unwrap();
-    let Reply::Whole(response) = site.answer(&request) else { return (200, String::new()) };
+    let response = match site.answer(&request) {
+        Reply::Whole(response) => response,
+        Reply::Later(make) => make(),
+        Reply::Events(_) => return (200, String::new()),
+    };
     let status = response.status().as_u16();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let body = runtime.block_on(response.into_body().collect()).unwrap().to_bytes();

@@ -37,8 +37,8 @@ const replace = (part, html) => {
   });
 };
 
-const update = () => {
-  const isHeld = main.querySelector(HELD) !== null;
+const update = (isLast = false) => {
+  const isHeld = !isLast && main.querySelector(HELD) !== null;
   const drawn = ([id, html]) => draws(html) || draws(shown.get(id));
   const ready = [...waiting].filter((part) => !(isHeld && drawn(part)));
   const redraws = ready.some(drawn);
@@ -57,6 +57,12 @@ const update = () => {
   if (part && !focused.isConnected) stopsOf(part)[stop]?.focus({ preventScroll: true });
 };
 
+// What waited for somebody to leave a chart comes then, also if nothing else does.
+const leave = () => { if (waiting.size) setTimeout(update); };
+for (const kind of ["pointerout", "focusout", "keyup", "click", "dblclick"]) {
+  document.addEventListener(kind, leave);
+}
+
 const take = (event) => {
   for (const [id, html] of JSON.parse(event.data)) {
     // Another page than this one: it began, or another version of throng serves it.
@@ -74,9 +80,10 @@ const lost = (text) => {
 };
 
 // Nobody looks at a hidden page; it gets all parts when it is seen again.
-let events, isOver = false;
+let events, later, isOver = false;
 const connect = () => {
   events?.close();
+  clearTimeout(later);
   if (document.hidden || isOver) return;
   events = new EventSource("events");
   events.addEventListener("parts", take);
@@ -84,9 +91,14 @@ const connect = () => {
     isOver = true;
     events.close();
     document.getElementById("controls").hidden = true;
-    lost("The command has ended. The page stays as it is, and is in the run folder.");
+    update(true);
+    lost(controls.dataset.over);
   });
-  events.addEventListener("error", () => lost("Nothing comes at the moment; it is asked again."));
+  events.addEventListener("error", () => {
+    lost("Nothing comes at the moment; it is asked again.");
+    // The browser does so, but not after a refusal.
+    if (events.readyState === EventSource.CLOSED) later = setTimeout(connect, 5000);
+  });
 };
 document.addEventListener("visibilitychange", connect);
 
@@ -101,14 +113,14 @@ if (given) {
   history.replaceState(null, "", location.pathname);
 }
 const token = sessionStorage.getItem("token");
-controls.hidden = !token;
+controls.hidden = !token || !controls.dataset.ask;
 controls.addEventListener("submit", (event) => {
   event.preventDefault();
   ask("mark?text=" + encodeURIComponent(controls.elements.text.value));
   controls.elements.text.value = "";
 });
 document.getElementById("stop").addEventListener("click", () => {
-  if (confirm("End the run, and report?")) ask("stop");
+  if (confirm(controls.dataset.ask)) ask("stop");
 });
 
 for (const part of document.querySelectorAll("div.part")) {

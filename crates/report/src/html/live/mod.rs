@@ -18,6 +18,17 @@ pub use history::{HistoryRow, history};
 pub use parts::{Part, Sent, parts, to_json};
 pub use strip::strip;
 
+/// What serves a page, which its end is told by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServedBy {
+    /// A command with a crowd, of its own run.
+    Run,
+    /// `throng watch`, of what it watches.
+    Watch,
+    /// `throng serve`, which can be ended by nobody who looks.
+    Serve,
+}
+
 /// How a page is served.
 #[derive(Clone, Copy, Debug)]
 pub struct Served<'a> {
@@ -25,6 +36,8 @@ pub struct Served<'a> {
     pub nonce: &'a str,
     /// The strip at its top, as [`strip()`] makes it; empty without one.
     pub strip: &'a str,
+    /// What serves it.
+    pub by: ServedBy,
 }
 
 impl Served<'_> {
@@ -65,7 +78,7 @@ impl Served<'_> {
     fn page(&self, title: &str, style: &str, parts: &str) -> String {
         let strip = parts::wrapped("strip", self.strip);
         // Over all parts together: what one of them is called depends on the others.
-        let (contents, main) = outlined(&format!("{strip}{CONTROLS}{parts}"));
+        let (contents, main) = outlined(&format!("{strip}{}{parts}", controls(self.by)));
         let body = format!("{}<main>{main}</main>", parts::wrapped("contents", &contents));
         let script = format!(
             "const arm = (document) => {{\n{SCRIPT}{}\n}};\n{}",
@@ -77,11 +90,31 @@ impl Served<'_> {
     }
 }
 
-/// What ends the run and marks a moment of it; shown to who has the token.
-const CONTROLS: &str = "<form class=\"part controls\" id=\"controls\" hidden><input name=\"text\" \
-                        maxlength=\"200\" placeholder=\"what happens now\" aria-label=\"Mark\"> \
-                        <button>Mark</button> <button type=\"button\" id=\"stop\">End the \
-                        run</button> <output></output></form>";
+/// What ends the command and marks a moment; shown to who has the token, where that is possible.
+/// The script takes what it asks before the end from it, and what it says after the end.
+fn controls(by: ServedBy) -> String {
+    let (end, ask, over) = match by {
+        ServedBy::Run => (
+            "End the run",
+            "End the run, and report?",
+            "The command has ended. The page stays as it is, and is in the run folder.",
+        ),
+        ServedBy::Watch => (
+            "End the watch",
+            "End the watch?",
+            "The watch has ended. The page stays as it is; its file has what was measured.",
+        ),
+        ServedBy::Serve => {
+            ("", "", "throng serve has ended. The page stays as it is; the run may go on.")
+        }
+    };
+    format!(
+        "<form class=\"part controls\" id=\"controls\" data-ask=\"{ask}\" data-over=\"{over}\" \
+         hidden><input name=\"text\" maxlength=\"200\" placeholder=\"what happens now\" \
+         aria-label=\"Mark\"> <button>Mark</button> <button type=\"button\" id=\"stop\">{end}\
+         </button> <output></output></form>"
+    )
+}
 
 /// A page whose `body`, its landmarks, is escaped already; its script runs where the header of the
 /// answer has the nonce.
@@ -112,7 +145,7 @@ mod tests {
     use super::*;
     use crate::{example, html, summarise};
 
-    const SERVED: Served<'_> = Served { nonce: "n0nce", strip: "<p>now</p>" };
+    const SERVED: Served<'_> = Served { nonce: "n0nce", strip: "<p>now</p>", by: ServedBy::Run };
 
     #[test]
     fn a_served_page_has_the_sections_of_the_file_in_parts() {
@@ -148,6 +181,19 @@ mod tests {
             for load in ["http://", "https://", "src=", "@import", "url(", "<iframe"] {
                 assert!(!page.contains(load), "{load}");
             }
+        }
+    }
+
+    #[test]
+    fn the_end_is_told_by_what_serves_the_page() {
+        for (by, ask, over) in [
+            (ServedBy::Run, "End the run, and report?", "The command has ended."),
+            (ServedBy::Watch, "End the watch?", "The watch has ended."),
+            (ServedBy::Serve, "", "throng serve has ended."),
+        ] {
+            let page = Served { by, ..SERVED }.message("", "");
+            let words = format!("data-ask=\"{ask}\" data-over=\"{over}");
+            assert!(page.contains(&words), "{words}: {page}");
         }
     }
 
