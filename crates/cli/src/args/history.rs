@@ -1,6 +1,6 @@
 //! The flags of `throng runs`, `throng serve` and `throng rerun`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -10,6 +10,9 @@ use super::parsers::{age, count, label};
 
 /// Where runs are, unless `--output` says otherwise.
 const RUNS: &str = "runs";
+
+/// Where `throng serve` serves, unless it is told.
+const SERVE_PORT: u16 = 7090;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -88,13 +91,28 @@ pub(crate) struct Prune {
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// The folder that holds run folders, or one run folder
+    /// The folder that holds run folders, or one run folder, or its name below runs/; it can be left
+    /// away before ADDRESS
     #[arg(default_value = RUNS)]
     pub(crate) folder: PathBuf,
     /// Where: a port of this machine alone, such as 7090, 127.0.0.1:0 (any free port), or
-    /// HOST:PORT, such as loadgen.lan:7090
-    #[arg(default_value = "7090")]
-    pub(crate) address: ListenAddress,
+    /// HOST:PORT, such as loadgen.lan:7090 [default: 7090]
+    pub(crate) address: Option<ListenAddress>,
+}
+
+impl Serve {
+    /// The folder and the address that are meant: one argument alone that is no folder, but an
+    /// address, is that.
+    pub(crate) fn meant(&self, is_folder: impl Fn(&Path) -> bool) -> (PathBuf, ListenAddress) {
+        if let Some(address) = &self.address {
+            return (self.folder.clone(), address.clone());
+        }
+        let alone = self.folder.to_str().filter(|_| !is_folder(&self.folder));
+        match alone.and_then(|text| text.parse().ok()) {
+            Some(address) => (RUNS.into(), address),
+            None => (self.folder.clone(), ListenAddress::of_this_machine(SERVE_PORT)),
+        }
+    }
 }
 
 #[derive(Clone, Debug, Args)]
@@ -123,4 +141,26 @@ pub(crate) struct Rerun {
     /// Print summary.json at the end instead of the summary
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_argument_alone_that_is_no_folder_may_be_an_address() {
+        for (folder, address, expect) in [
+            ("runs", None, ("runs", "127.0.0.1:7090")),
+            ("7091", None, ("runs", "127.0.0.1:7091")),
+            ("loadgen.lan:7090", None, ("runs", "loadgen.lan:7090")),
+            ("2026", None, ("2026", "127.0.0.1:7090")),
+            ("nowhere", None, ("nowhere", "127.0.0.1:7090")),
+            ("7091", Some("7092"), ("7091", "127.0.0.1:7092")),
+        ] {
+            let address = address.map(|text: &str| text.parse().unwrap());
+            let (of, at) = Serve { folder: folder.into(), address }
+                .meant(|folder| ["runs", "2026"].iter().any(|there| folder == Path::new(there)));
+            assert_eq!((of.to_str(), at.to_string().as_str()), (Some(expect.0), expect.1));
+        }
+    }
 }

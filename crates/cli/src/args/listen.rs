@@ -13,12 +13,22 @@ pub(crate) struct ListenAddress {
     pub(crate) port: u16,
 }
 
+/// The host of a port alone.
+const THIS_MACHINE: &str = "127.0.0.1";
+
+impl ListenAddress {
+    /// A port of this machine alone.
+    pub(crate) fn of_this_machine(port: u16) -> Self {
+        Self { host: THIS_MACHINE.to_owned(), port }
+    }
+}
+
 impl FromStr for ListenAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let help = || "write a port, such as 9464, or HOST:PORT, such as 127.0.0.1:9464".to_owned();
-        let (host, port) = text.rsplit_once(':').unwrap_or(("127.0.0.1", text));
+        let (host, port) = text.rsplit_once(':').unwrap_or((THIS_MACHINE, text));
         let port = port.parse().map_err(|_| help())?;
         let in_brackets = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
         let is_name = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);

@@ -5,12 +5,13 @@ mod named;
 #[cfg(test)]
 mod tests;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::args::Serve;
 use crate::console::{CliError, Exit, Interrupt, say};
 use crate::http_server::Listener;
+use crate::kept::run_folder;
 use crate::page::{RunSite, Source};
 use history::HistorySite;
 
@@ -20,17 +21,32 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// Serves until a signal ends it.
 pub(crate) fn serve(command: &Serve) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
-    let port = Listener::bind("throng serve", &command.address)?;
-    let address = port.address();
-    let _server = match one(&command.folder) {
+    let (folder, address) = command.meant(|folder| run_folder(folder).is_dir());
+    let folder = found(&folder)?;
+    let port = Listener::bind("throng serve", &address)?;
+    let address = port.authority();
+    let _server = match one(&folder) {
         Some(source) => port.serve("page", RunSite::of_folder(source)?)?,
-        None => port.serve("page", HistorySite::of(&command.folder)?)?,
+        None => port.serve("page", HistorySite::of(&folder)?)?,
     };
     say(&format!("pages       http://{address}/"));
     while !interrupt.is_set() {
         std::thread::sleep(LOOK_EVERY);
     }
     Ok(Exit::Met)
+}
+
+/// The folder that is meant by a path or a name.
+fn found(path: &Path) -> Result<PathBuf, CliError> {
+    let folder = run_folder(path);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    Err(CliError::usage(format!(
+        "{}: there is no such folder\n  help: runs are in runs/ of the folder in which throng ran, \
+         or where --output says; throng serve FOLDER [ADDRESS] takes that, or one run folder",
+        path.display()
+    )))
 }
 
 /// What a folder is that is a run itself, or a matrix.

@@ -94,6 +94,13 @@ fn names_are_found_in_the_list_and_never_along_a_path() {
 }
 
 #[test]
+fn a_folder_that_is_not_there_gets_help() {
+    let nowhere = tempfile::tempdir().unwrap().path().join("runs");
+    let stop = found(&nowhere).unwrap_err();
+    assert!(stop.error.to_string().contains("help: "), "{}", stop.error);
+}
+
+#[test]
 fn a_run_itself_has_its_page_at_the_root() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
