@@ -78,7 +78,8 @@ fn names_of_a_watched_host_stay_text_on_every_view() {
         let servers = [now.figures(), now.figures()].concat();
         is_plain("server", &servers[0].line());
         assert!(servers[0].hottest.is_some());
-        let subject = live::screen::Subject { title: name.to_owned(), who: live::Who::Viewers };
+        let (title, who) = (name.to_owned(), live::Who::Viewers);
+        let subject = live::screen::Subject { title, who, page: None };
         let live = LiveSnapshot::default();
         let state = live::State { live: &live, objectives: &[], servers: &servers, search: None };
         let seen = drawn(|frame| live::screen::draw(frame, &subject, &state));

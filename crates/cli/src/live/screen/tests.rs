@@ -40,15 +40,33 @@ fn drawn_for(
     width: u16,
     height: u16,
 ) -> String {
+    let title = "whep+http://127.0.0.1:7080/whep".into();
+    drawn_of(&Subject { title, who, page: None }, live, servers, width, height)
+}
+
+fn drawn_of(
+    subject: &Subject,
+    live: &LiveSnapshot,
+    servers: &[ServerFigures],
+    width: u16,
+    height: u16,
+) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let subject = Subject { title: "whep+http://127.0.0.1:7080/whep".into(), who };
     let state = State { live, objectives: &objectives(), servers, search: None };
-    terminal.draw(|frame| draw(frame, &subject, &state)).unwrap();
+    terminal.draw(|frame| draw(frame, subject, &state)).unwrap();
     let buffer = terminal.backend().buffer().clone();
     (0..height)
         .map(|y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>())
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+#[test]
+fn the_address_of_the_page_is_below_the_title_with_its_token() {
+    let url = "http://127.0.0.1:7090/#token=0123456789abcdef0123456789abcdef";
+    let subject = Subject { title: "target".into(), who: Who::Viewers, page: Some(url.to_owned()) };
+    let screen = drawn_of(&subject, &LiveSnapshot::default(), &[], 80, 24);
+    assert!(screen.contains(&format!("page {url}")), "{screen}");
 }
 
 #[test]
