@@ -57,7 +57,10 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
     if let Some(file) = &command.output {
         served.shows(|| Source::Watch { file: file.clone(), title: command.title() });
     }
-    let mut view = View::new(command.plain, command.quiet, &command.title());
+    // The full screen hides what was printed before it.
+    let page = served.page_url().map_or_else(String::new, |url| format!(" · {url}"));
+    let title = format!("{}{page}", command.title());
+    let mut view = View::new(command.plain, command.quiet, &title);
     let watching = local.begin(HostId(0), zero, rows.clone()).map_err(CliError::invalid)?;
 
     let sources = command.sources()?;

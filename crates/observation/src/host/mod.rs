@@ -104,8 +104,8 @@ pub struct HostSeries {
 }
 
 /// The value of a series at a moment. It holds until the series' next sample; samples that would
-/// repeat it need not be written, but the last of them before it changes. NaN ends the series: its value is unknown from then on (the
-/// thread ended, the file is unreadable).
+/// repeat it need not be written, but the last of them before it changes. NaN ends the series: its
+/// value is unknown from then on (the thread ended, the file is unreadable).
 ///
 /// For rates and ratios the value is the mean over the time since the previous reading.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

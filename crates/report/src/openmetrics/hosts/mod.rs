@@ -1,6 +1,6 @@
-//! The figures of watched hosts, from the rows of their watchers, by labels that are bounded. A rate
-//! is read several times between two scrapes: its values are summed over time, so that each counts.
-//! Of the others the last value is shown.
+//! The figures of watched hosts, from the rows of their watchers, by labels that are bounded. A
+//! rate is read several times between two scrapes: its values are summed over time, so that each
+//! counts. Of the others the last value is shown.
 
 mod exposed;
 mod places;
