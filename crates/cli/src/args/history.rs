@@ -91,8 +91,8 @@ pub(crate) struct Prune {
 
 #[derive(Debug, Args)]
 pub(crate) struct Serve {
-    /// The folder that holds run folders, or one run folder, or its name below runs/; it can be left
-    /// away before ADDRESS
+    /// The folder that holds run folders, or one run folder, or its name below runs/; it can be
+    /// left away before ADDRESS
     #[arg(default_value = RUNS)]
     pub(crate) folder: PathBuf,
     /// Where: a port of this machine alone, such as 7090, 127.0.0.1:0 (any free port), or
