@@ -62,7 +62,9 @@ fn is_plain(core: &str) -> bool {
         match letter {
             '.' | ',' | ':' => between(|c| c.is_ascii_digit()),
             '/' => between(char::is_alphanumeric),
-            '\'' => between(char::is_alphabetic),
+            '\'' => {
+                before.is_some_and(char::is_alphabetic) && after.is_none_or(char::is_alphabetic)
+            }
             // Trackers of issues have names such as `AB-12`.
             '-' => between(char::is_lowercase) || between(|c| c.is_ascii_digit()),
             '+' => before.is_none() && after.is_some_and(|c| c.is_ascii_digit()),
@@ -178,6 +180,7 @@ pub(super) mod tests {
     fn sentences_read_as_they_are_said() {
         for text in [
             "20 viewers played cleanly for 60 s",
+            "delay of the users' frames",
             "server's user-seconds at 82.9 Mbit/s: ×2.10 (1.80 to 2.45), 95 %; 3 of 4.",
             "[−2.6 ms, +4.2 ms] ±0.50 points",
             "for 60 s from 2026-11-21 00:44 UTC",
