@@ -197,6 +197,14 @@ fn chatted(summary: &Summary, chat: &Chat) -> Vec<Figure> {
     ]
 }
 
+/// The time in which no packet was there to be lost.
+fn silence(missing_ratio: Option<f64>) -> String {
+    match missing_ratio.filter(|missing| *missing > 0.0) {
+        Some(missing) => format!("; nothing came for {} of the time", percent(missing)),
+        None => String::new(),
+    }
+}
+
 /// What viewers received: rate, delay, loss, and of video the frames.
 fn received(summary: &Summary) -> Vec<Figure> {
     if let Some(chat) = summary.chat.as_ref().filter(|_| summary.is_chat_only()) {
@@ -222,11 +230,12 @@ fn received(summary: &Summary) -> Vec<Figure> {
         ),
         (
             "packet loss",
-            known(media.loss_ratio, percent),
+            known((packets > 0).then(|| sums.packets_lost as f64 / packets as f64), percent),
             format!(
-                "{} of {} packets",
+                "{} of {} packets{}",
                 grouped(sums.packets_lost as f64, 0),
-                grouped(packets as f64, 0)
+                grouped(packets as f64, 0),
+                silence(media.missing_ratio)
             ),
         ),
     ];
@@ -254,4 +263,15 @@ fn generator(summary: &Summary) -> Figure {
     let cpu = known(health.cpu_ms_per_participant_s, |ms| format!("{ms:.2}"));
     let rss = known(health.rss_bytes_per_participant, bytes);
     ("generator", state.into(), format!("{cpu} CPU ms a {one}-second, {rss} a {one}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::silence;
+
+    #[test]
+    fn time_in_which_nothing_came_is_told_beside_the_packets() {
+        assert_eq!(silence(Some(0.25)), "; nothing came for 25.0 % of the time");
+        assert_eq!([None, Some(0.0)].map(silence), ["", ""]);
+    }
 }
