@@ -10,7 +10,7 @@ use throng_observation::fleet::{
     COORDINATOR_GONE_EVENT, WORKER_ENDED_EVENT, WORKER_LOST_EVENT, WORKER_REASSIGNED_EVENT,
     WORKER_ROWS_MISSING_EVENT, WorkerInfo,
 };
-use throng_observation::run::{EventRow, Row};
+use throng_observation::run::{EventRow, MARK_EVENT, Row};
 use throng_store::{RebuiltRun, StoreError};
 
 use super::super::merging::{not_reassigned, reassigned};
@@ -172,6 +172,10 @@ impl Collecting {
 /// Whether an event is the coordinator's own: those of workers come from the bus again, and what
 /// follows from their rows is made again.
 pub(super) fn is_the_coordinators(event: &EventRow, workers: &[WorkerInfo]) -> bool {
+    // A person marks what happens to a worker, and names it as its own events do.
+    if event.kind == MARK_EVENT {
+        return true;
+    }
     let made_again = [
         WORKER_LOST_EVENT,
         WORKER_ENDED_EVENT,
@@ -209,6 +213,7 @@ mod tests {
             ("anomaly", "box10: an odd packet", true),
             (WORKER_LOST_EVENT, "box1 was lost: 4 participants", false),
             ("watch", "the watcher of janus is lost", true),
+            (MARK_EVENT, "box1: restarted", true),
             (COORDINATOR_GONE_EVENT, "the coordinator was gone", false),
         ] {
             assert_eq!(is_the_coordinators(&event(kind, detail), &workers), stays, "{detail}");
