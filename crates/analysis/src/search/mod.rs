@@ -33,6 +33,9 @@ pub use estimate::Estimate;
 mod pause;
 use pause::{Pause, PauseProgress};
 
+mod progress;
+pub use progress::{Doing, Progress};
+
 mod recovery;
 pub(crate) use recovery::NEVER as NEVER_BACK;
 use recovery::{Recovery, RecoveryProgress};
@@ -148,40 +151,6 @@ enum Now {
     /// Nobody is there, so that nothing of a larger crowd is left when the smallest is held again.
     Resting(Pause),
     Over(End, Option<HoldRow>),
-}
-
-/// The state of a search for the live display.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Progress {
-    /// The purpose of the current hold; `None` while the server or the generator recovers, and at
-    /// the end.
-    pub purpose: Option<Purpose>,
-    /// Participants wanted.
-    pub users: u32,
-    /// Judged seconds of the current hold, and their planned number.
-    pub judged_s: (u32, u32),
-    /// Whether queues still have time to settle.
-    pub is_settling: bool,
-    /// The largest crowd that passed in this repeat.
-    pub passing: Option<u32>,
-    /// The smallest that failed in this repeat.
-    pub failing: Option<u32>,
-    /// The current repeat, and their planned number.
-    pub repeat: (u32, u32),
-    /// The passing and the failing load of each completed repeat.
-    pub found: Vec<(u32, u32)>,
-    /// Names of the loads from 1, if loads are values of the scenario.
-    pub values: Vec<String>,
-    /// What the search came to, once it has.
-    pub end: Option<End>,
-}
-
-impl Progress {
-    /// A load as text: a number of participants, or a value.
-    #[must_use]
-    pub fn load(&self, load: u32) -> String {
-        value(&self.values, load).unwrap_or_else(|| load.to_string())
-    }
 }
 
 fn value(values: &[String], load: u32) -> Option<String> {

@@ -29,7 +29,7 @@ pub(crate) use exposition::{Labels, Value};
 pub(crate) use family::{Family, Kind};
 pub(crate) use histogram::{BOUNDS, Buckets};
 
-use throng_analysis::search::{End, Progress};
+use throng_analysis::search::{Doing, End, Progress};
 use throng_observation::host::HostRow;
 use throng_observation::run::{Row, RunInfo};
 use throng_observation::{Purpose, untrusted};
@@ -101,12 +101,13 @@ impl Metrics {
         self.search = Some((progress, is_over));
     }
 
-    /// The last whole second of a run, and how far its search has come; `None` of watched hosts
-    /// alone.
+    /// The last whole second of a run, and how far its search has come, and whether that is over;
+    /// `None` of watched hosts alone.
     #[must_use]
-    pub fn glance(&self) -> Option<(Glance, Option<&Progress>)> {
+    pub fn glance(&self) -> Option<(Glance, Option<(&Progress, bool)>)> {
         let run = self.run.as_ref()?;
-        Some((run.glance(), self.search.as_ref().map(|(progress, _)| progress)))
+        let search = self.search.as_ref().map(|(progress, is_over)| (progress, *is_over));
+        Some((run.glance(), search))
     }
 
     /// What is known now.
@@ -178,8 +179,11 @@ fn capacity(search: &Progress) -> Option<u32> {
 
 fn add_search(out: &mut Exposition, search: &Progress, is_over: bool) {
     let phases = Purpose::ALL.into_iter().map(Purpose::key).chain([PAUSE, OVER]);
-    let held = search.purpose.map_or(PAUSE, Purpose::key);
-    let phase = if is_over { OVER } else { held };
+    let phase = match search.doing(is_over) {
+        Doing::Settling(purpose) | Doing::Judging { purpose, .. } => purpose.key(),
+        Doing::Recovering => PAUSE,
+        Doing::Over => OVER,
+    };
     out.add(Family::of(&declared::SEARCH_PHASE), one_of("phase", phases, phase));
     for (declared, figure) in [
         (&declared::SEARCH_LOAD, Some(search.users)),

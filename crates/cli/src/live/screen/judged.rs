@@ -14,12 +14,6 @@ use crate::console::{ACCENT, BAD, GOOD, QUIET, titled};
 /// The progress of the search, and the bounds of the limit.
 pub(super) fn draw_search(frame: &mut Frame<'_>, area: Rect, search: &Progress) {
     let bound = |load: Option<u32>| load.map_or_else(|| "?".to_owned(), |load| search.load(load));
-    let (judged, whole) = search.judged_s;
-    let state = match search.purpose {
-        None => "the server recovers".to_owned(),
-        Some(purpose) if search.is_settling => format!("{}, settling", purpose.key()),
-        Some(purpose) => format!("{}, {judged} of {whole} s judged", purpose.key()),
-    };
     let (repeat, repeats) = search.repeat;
     let earlier: Vec<String> = search
         .found
@@ -32,7 +26,7 @@ pub(super) fn draw_search(frame: &mut Frame<'_>, area: Rect, search: &Progress) 
     let lines = vec![
         Line::from(vec![
             Span::styled(format!("{load}  "), Style::new().fg(ACCENT)),
-            Span::raw(state),
+            Span::raw(search.doing(false).to_string()),
         ]),
         Line::from(vec![
             Span::raw("the limit lies between "),

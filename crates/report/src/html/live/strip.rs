@@ -2,16 +2,16 @@
 
 use std::fmt::Write as _;
 
-use throng_analysis::search::Progress;
-use throng_observation::Purpose;
+use throng_analysis::search::{Doing, Progress};
 use throng_observation::units::{bit_rate, percent};
 
 use crate::html::markup::escape;
 use crate::openmetrics::Glance;
 
-/// The strip, before the first whole second too.
+/// The strip, before the first whole second too; of a search, how far it has come, and whether it
+/// is over.
 #[must_use]
-pub fn strip(glance: &Glance, search: Option<&Progress>) -> String {
+pub fn strip(glance: &Glance, search: Option<(&Progress, bool)>) -> String {
     let Glance { at_s, planned_s, intended, connected, playing, failed, .. } = *glance;
     let mut out = format!(
         "<p><b>{at_s:.0} of {planned_s:.0} s</b><span>{connected} connected, {playing} playing, \
@@ -21,25 +21,23 @@ pub fn strip(glance: &Glance, search: Option<&Progress>) -> String {
     if let Some(ratio) = glance.served_ratio {
         let _ = write!(out, "<span>{} served well</span>", percent(ratio));
     }
-    if let Some(search) = search {
-        let _ = write!(out, "<span>{}</span>", escape(&phase(search)));
+    if let Some((search, is_over)) = search {
+        let _ = write!(out, "<span>{}</span>", escape(&phase(search, is_over)));
     }
     out.push_str("</p>");
     out
 }
 
 /// What a search does, and what it knows.
-fn phase(search: &Progress) -> String {
+fn phase(search: &Progress, is_over: bool) -> String {
     let bound = |load: Option<u32>| load.map_or_else(|| "?".to_owned(), |load| search.load(load));
-    let (judged, whole) = search.judged_s;
-    let doing = match search.purpose.map(Purpose::key) {
-        None => "pause".to_owned(),
-        Some(purpose) => format!("{purpose}, {judged} of {whole} s judged"),
+    let doing = match search.doing(is_over) {
+        Doing::Over => Doing::Over.to_string(),
+        held => format!("{held} at {}", search.load(search.users)),
     };
     let (repeat, repeats) = search.repeat;
     format!(
-        "search {repeat} of {repeats}: {doing} at {}; between {} and {}",
-        search.load(search.users),
+        "search {repeat} of {repeats}: {doing}; between {} and {}",
         bound(search.passing),
         bound(search.failing)
     )
@@ -47,6 +45,8 @@ fn phase(search: &Progress) -> String {
 
 #[cfg(test)]
 mod tests {
+    use throng_observation::Purpose;
+
     use super::*;
 
     #[test]
@@ -78,8 +78,12 @@ mod tests {
             values: vec!["144p".into(), "<240p>".into()],
             end: None,
         };
-        let searching = strip(&glance, Some(&search));
-        let text = "search 1 of 3: bisect, 3 of 10 s judged at &lt;240p&gt;; between 144p and ?";
-        assert!(searching.contains(text), "{searching}");
+        for (is_over, text) in [
+            (false, "search 1 of 3: bisect, 3 of 10 s judged at &lt;240p&gt;; between 144p and ?"),
+            (true, "search 1 of 3: over; between 144p and ?"),
+        ] {
+            let searching = strip(&glance, Some((&search, is_over)));
+            assert!(searching.contains(text), "{searching}");
+        }
     }
 }
