@@ -1,8 +1,9 @@
 //! Writing a run while it is in progress.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::{Connection, ErrorCode, Transaction};
 use throng_observation::RunTime;
 use throng_observation::fleet::EndClock;
 use throng_observation::run::{Ending, Row, RunInfo};
@@ -12,6 +13,10 @@ use crate::{FORMAT, StoreError, info, opened, schema};
 
 /// SQLite's page cache. The default is two megabytes, as much memory as thirty viewers.
 const CACHE_KIB: i32 = 512;
+
+/// How long a reader of another process is waited for at the end, and how often it is looked for.
+const READERS_GONE: Duration = Duration::from_secs(1);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The one writer of a run's `run.db`.
 ///
@@ -97,17 +102,39 @@ impl RunWriter {
         self.transact(|_| Ok(()))
     }
 
-    /// Writes the remaining rows and how the run ended, and closes `run.db` as one plain file.
+    /// Writes the remaining rows and how the run ended, and closes `run.db` as one plain file; for
+    /// that it waits up to a second for readers to go.
     ///
     /// # Errors
     /// [`StoreError::DiskFull`] and others; the folder then reads as `unfinished`.
     pub fn finish(mut self, ending: Ending, ended_at: RunTime) -> Result<(), StoreError> {
         self.transact(|transaction| info::put_ending(transaction, ending, ended_at))?;
-        // Back from the write-ahead log to one file that can be copied and read from a read-only
-        // disk. If the disk has no room for that, the log stays next to the file, and both read as
-        // well.
-        let _ = self.connection.pragma_update(None, "journal_mode", "DELETE");
+        self.close_log();
         Ok(())
+    }
+
+    /// Goes back from the write-ahead log to one file that can be copied and read from a read-only
+    /// disk. If the disk has no room for that, or somebody goes on reading, the log stays next to
+    /// the file, and both read as well.
+    fn close_log(&self) {
+        let until = Instant::now() + READERS_GONE;
+        loop {
+            let mode =
+                self.connection.pragma_update_and_check(None, "journal_mode", "DELETE", |row| {
+                    row.get::<_, String>(0)
+                });
+            let is_read = match mode {
+                Ok(mode) => mode != "delete",
+                Err(error) => matches!(
+                    error.sqlite_error_code(),
+                    Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+                ),
+            };
+            if !is_read || Instant::now() >= until {
+                return;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
     }
 
     /// Rows dropped so far because they could not be stored.

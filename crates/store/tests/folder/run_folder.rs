@@ -375,6 +375,27 @@ fn a_run_that_is_going_on_reads_to_its_last_commit() {
     assert_eq!((run.crowd.len(), run.ending), (1, Ending::Unfinished));
 }
 
+#[test]
+fn a_reader_that_goes_soon_leaves_a_finished_run_as_one_file() {
+    let (_dir, path, mut writer) = new_run();
+    writer.write(Row::Crowd(crowd(0)));
+    writer.commit().unwrap();
+    let text = |db: &rusqlite::Connection, query: &str| {
+        db.query_row(query, [], |row| row.get::<_, String>(0)).unwrap()
+    };
+    let open = || rusqlite::Connection::open(path.join("run.db")).unwrap();
+    let reader = open();
+    assert_eq!(text(&reader, "SELECT CAST(count(*) AS TEXT) FROM crowd"), "1");
+    let reading = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        drop(reader);
+    });
+    writer.finish(Ending::Complete, RunTime(1_000_000)).unwrap();
+    reading.join().unwrap();
+    assert!(!path.join("run.db-wal").exists());
+    assert_eq!(text(&open(), "PRAGMA journal_mode"), "delete");
+}
+
 const CHILD: &str = "THRONG_STORE_TEST_CHILD";
 
 /// Runs only as the child process of the test below.
