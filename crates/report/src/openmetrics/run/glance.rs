@@ -1,5 +1,6 @@
 //! A second of a run at a glance.
 
+use throng_analysis::windows::SecondQuality;
 use throng_observation::run::{CrowdRow, Row};
 use throng_observation::{Received, SecondClosed};
 
@@ -67,12 +68,8 @@ impl Glance {
 
     /// The second, which is whole now.
     pub(super) fn of_second(self, row: &SecondClosed, planned_us: i64) -> Self {
-        let (mut users, mut bad) = (0.0, 0.0);
-        for one in &row.experience {
-            users += f64::from(one.users);
-            bad += f64::from(one.bad) - f64::from(one.uncounted_milli) / 1e3;
-        }
-        let served_ratio = (users > 0.0).then(|| (1.0 - bad / users).clamp(0.0, 1.0));
+        let quality: SecondQuality = row.experience.iter().map(SecondQuality::from).sum();
+        let served_ratio = quality.served_ratio().map(|ratio| ratio.clamp(0.0, 1.0));
         let at_s = row.second.saturating_add(1) as f64;
         Self { at_s, planned_s: planned_us as f64 / 1e6, served_ratio, ..self }
     }

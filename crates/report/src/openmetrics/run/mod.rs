@@ -9,6 +9,7 @@ use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{Hash as _, Hasher as _};
 
+use throng_analysis::windows::SecondQuality;
 use throng_observation::run::{
     CohortId, CrowdRow, GeneratorRow, ParticipantRow, Row, RunInfo, SentRow, SeriesRow,
 };
@@ -300,7 +301,7 @@ impl RunFigures {
 
     fn experience(&mut self, row: &ExperienceRow) {
         let labels = vec![self.cohort(row.cohort)];
-        let bad = f64::from(row.bad) - f64::from(row.uncounted_milli) / 1e3;
+        let bad = SecondQuality::from(row).bad_users();
         *self.counts.of(&declared::USER_SECONDS, labels.clone()) += f64::from(row.users);
         *self.counts.of(&declared::BAD_USER_SECONDS, labels) += bad.max(0.0);
         for (clause, count) in Clause::ALL.into_iter().zip(row.clauses) {
