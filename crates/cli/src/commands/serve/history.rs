@@ -38,6 +38,8 @@ pub(super) struct HistorySite {
     /// When the runs were listed, newest first.
     listed_at: Instant,
     runs: Vec<Named>,
+    /// What could not be looked at, in sentences.
+    unreadable: Vec<String>,
     /// By the names of the runs in URLs.
     pages: BTreeMap<String, (Source, LivePage)>,
     nonce: String,
@@ -53,6 +55,7 @@ impl HistorySite {
             known,
             listed_at: Instant::now(),
             runs: listed.entries.into_iter().map(Named::of).collect(),
+            unreadable: listed.unreadable,
             pages: BTreeMap::new(),
             nonce: new_nonce()?,
         })
@@ -66,13 +69,15 @@ impl HistorySite {
         // A folder that is gone for a moment keeps its list.
         if let Ok(listed) = again(&self.folder, &mut self.known) {
             self.runs = listed.entries.into_iter().map(Named::of).collect();
+            self.unreadable = listed.unreadable;
         }
         self.listed_at = Instant::now();
     }
 
     fn overview(&self) -> Response<Full<Bytes>> {
         let rows: Vec<HistoryRow> = self.runs.iter().map(row).collect();
-        let page = history(&self.folder.display().to_string(), &rows, &self.nonce);
+        let folder = self.folder.display().to_string();
+        let page = history(&folder, &rows, &self.unreadable, &self.nonce);
         document(StatusCode::OK, page.into(), &policy(&self.nonce))
     }
 

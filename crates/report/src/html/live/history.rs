@@ -33,22 +33,25 @@ pub struct HistoryRow {
 const HEADER: [&str; 10] =
     ["", "run", "began", "kind", "outcome", "scenario", "target", "answer", "cause", "remarks"];
 
-/// The page of a list, the newest run first; scripts are let run by `nonce`.
+/// The page of a list, the newest run first, and below it what could not be looked at, in
+/// sentences; scripts are let run by `nonce`.
 #[must_use]
-pub fn history(folder: &str, rows: &[HistoryRow], nonce: &str) -> String {
+pub fn history(folder: &str, rows: &[HistoryRow], unreadable: &[String], nonce: &str) -> String {
     let mut table = Table::new("", &HEADER, &[]);
     for row in rows {
         table.row("", cells(row));
     }
     let count = rows.len();
+    let problems = unreadable.iter().map(|problem| format!("<p>{}</p>", escape(problem)));
     let body = format!(
         "<header><h1>{}</h1><p class=\"over\">{count} run{}, the newest first; reload for newer \
          ones</p></header><form><p><input id=\"filter\" type=\"search\" placeholder=\"only rows \
          with these words\" aria-label=\"Filter\"> <button formaction=\"compare\">Compare \
-         two</button> <button formaction=\"trend\">Trend</button></p>{}</form>",
+         two</button> <button formaction=\"trend\">Trend</button></p>{}</form>{}",
         escape(folder),
         if count == 1 { "" } else { "s" },
-        table.finish()
+        table.finish(),
+        problems.collect::<String>()
     );
     let title = format!("throng: runs of {folder}");
     let (style, script) = (include_str!("live.css"), include_str!("history.js"));
@@ -82,10 +85,12 @@ mod tests {
         };
         let plain =
             HistoryRow { name: "a b".into(), address: "a%20b".into(), ..HistoryRow::default() };
-        let page = history("runs", &[plain, row], "n0nce");
+        let unreadable = ["runs: <b>denied</b>".to_owned()];
+        let page = history("runs", &[plain, row], &unreadable, "n0nce");
+        assert!(page.contains("</form><p>runs: &lt;b&gt;denied"), "{page}");
         assert!(page.contains("<a href=\"./a%20b/\">a b</a>") && page.contains("2 runs"), "{page}");
         assert!(page.contains("value=\"a%20b\"") && !page.contains("<img"), "{page}");
         assert_eq!(page.matches("<script nonce=\"n0nce\">").count(), 1);
-        assert!(history("<b>", &[], "").contains("0 runs"));
+        assert!(history("<b>", &[], &[], "").contains("0 runs"));
     }
 }

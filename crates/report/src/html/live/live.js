@@ -104,7 +104,17 @@ document.addEventListener("visibilitychange", connect);
 
 // Only who has the token, which the address had when it was opened, ends the run and marks it.
 const ask = (path) => fetch(path, { method: "POST", headers: { "Throng-Token": token } })
-  .then((answer) => answer.text(), () => "not sent")
+  .then(async (answer) => {
+    const text = await answer.text();
+    // The token is of an earlier command at this address.
+    if (answer.status === 403) {
+      sessionStorage.removeItem("token");
+      controls.hidden = true;
+      lost(text);
+    }
+    return text;
+  })
+  .catch(() => "not sent")
   .then((text) => { controls.querySelector("output").textContent = text; });
 const controls = document.getElementById("controls");
 const given = new URLSearchParams(location.hash.slice(1)).get("token");
