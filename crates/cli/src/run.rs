@@ -46,7 +46,7 @@ pub(crate) fn run(
     watchers::announce_baseline(&plan);
     let served = outlets.of_run(&info, common.otlp_traces, &interrupt)?;
     let prepared = prepared.with_traces(served.traces());
-    let display = live::open(&plan, common, served.page_url());
+    let display = live::open(&plan, common, served.addresses());
     let shows_objectives = display.shows_objectives();
     let is_judged = !plan.objectives.is_empty()
         && (common.until_missed

@@ -32,7 +32,7 @@ impl Outlets {
         let collector = otlp.map(Collector::of).transpose()?;
         let metrics = prometheus.map(|asked| Listener::bind("--prometheus", asked)).transpose()?;
         if let Some(port) = &metrics {
-            say(&format!("metrics     http://{}/metrics", port.authority()));
+            say(&format!("metrics     {}", metrics_url(port)));
         }
         let page = serve.map(|asked| Listener::bind("--serve", asked)).transpose()?;
         Ok(Self { metrics, collector, page })
@@ -64,19 +64,26 @@ impl Outlets {
         by: ServedBy,
     ) -> Result<Served, CliError> {
         let Self { metrics, collector, page } = self;
+        let metrics_url = metrics.as_ref().map(metrics_url);
         let answering = metrics.map(|port| exporter::serve(port, figures.clone())).transpose()?;
         let sending = collector.map(|to| exporter::send(to, figures.clone())).transpose()?;
         let page =
             page.map(|port| Page::start(port, figures.clone(), interrupt, by)).transpose()?;
         let is_wanted = answering.is_some() || sending.is_some() || page.is_some();
         let figures = is_wanted.then_some(figures);
-        Ok(Served { figures, page, _exporters: [answering, sending] })
+        Ok(Served { figures, metrics_url, page, _exporters: [answering, sending] })
     }
+}
+
+/// Where the figures are.
+fn metrics_url(port: &Listener) -> String {
+    format!("http://{}/metrics", port.authority())
 }
 
 /// What is given out, until it is dropped.
 pub(crate) struct Served {
     figures: Option<LiveFigures>,
+    metrics_url: Option<String>,
     page: Option<Page>,
     _exporters: [Option<Background>; 2],
 }
@@ -108,9 +115,11 @@ impl Served {
         }
     }
 
-    /// Where the page is, with its token.
-    pub(crate) fn page_url(&self) -> Option<String> {
-        self.page.as_ref().map(|page| page.url().to_owned())
+    /// What is served and where, in words: the page with its token, and the figures.
+    pub(crate) fn addresses(&self) -> Vec<String> {
+        let page = self.page.as_ref().map(|page| format!("page {}", page.url()));
+        let metrics = self.metrics_url.as_ref().map(|url| format!("metrics {url}"));
+        page.into_iter().chain(metrics).collect()
     }
 
     /// What was marked on the page since the last call.
@@ -145,6 +154,11 @@ mod tests {
             let outlets = Outlets::take(Some(&any), otlp, None).unwrap();
             let served = outlets.of_run(&RunInfo::default(), 10, &Interrupt::default()).unwrap();
             assert!(served.figures().is_some());
+            let addresses = served.addresses();
+            assert!(
+                addresses.len() == 1 && addresses[0].starts_with("metrics http://127.0.0.1:"),
+                "{addresses:?}"
+            );
             served.traces().is_some()
         };
         assert!(!traced(None));

@@ -1,6 +1,5 @@
 //! What a scraper is answered.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
@@ -18,7 +17,8 @@ const PAGE_LASTS: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Answers {
     figures: LiveFigures,
-    address: SocketAddr,
+    /// Where it is, as it is written in a URL.
+    authority: String,
     page: Option<Page>,
 }
 
@@ -42,7 +42,7 @@ impl Site for Answers {
                 let format = TextFormat::accepted(accept);
                 whole(StatusCode::OK, format.content_type(), self.page(format, Instant::now()))
             }
-            "/" => text(StatusCode::OK, format!("throng: http://{}/metrics\n", self.address)),
+            "/" => text(StatusCode::OK, format!("throng: http://{}/metrics\n", self.authority)),
             _ => text(StatusCode::NOT_FOUND, "The figures are at /metrics.\n".into()),
         };
         response.into()
@@ -50,9 +50,9 @@ impl Site for Answers {
 }
 
 impl Answers {
-    /// Of an endpoint at `address`.
-    pub(super) fn new(figures: LiveFigures, address: SocketAddr) -> Self {
-        Self { figures, address, page: None }
+    /// Of an endpoint at `authority`, as it is written in a URL.
+    pub(super) fn new(figures: LiveFigures, authority: String) -> Self {
+        Self { figures, authority, page: None }
     }
 
     /// The page of a moment.
@@ -87,7 +87,7 @@ mod tests {
 
     fn answers() -> Answers {
         let figures = LiveFigures::new(Metrics::of_watch("1.2.3"), None);
-        Answers::new(figures, ([127, 0, 0, 1], 9464).into())
+        Answers::new(figures, "127.0.0.1:9464".to_owned())
     }
 
     fn status(method: Method, uri: &str, headers: &[(&str, &str)]) -> (u16, String) {

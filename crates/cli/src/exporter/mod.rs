@@ -14,6 +14,6 @@ pub(crate) use otlp::{Collector, send, traces};
 
 /// Answers scrapers with these figures until the server is dropped.
 pub(crate) fn serve(port: Listener, figures: LiveFigures) -> Result<Background, CliError> {
-    let answers = Answers::new(figures, port.address());
+    let answers = Answers::new(figures, port.authority());
     port.serve("metrics", answers)
 }

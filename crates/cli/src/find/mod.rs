@@ -94,7 +94,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
         judged_beyond: None,
         served: &served,
     }
-    .run(&interrupt, &mut session.watchers, live::open(plan, common, served.page_url()));
+    .run(&interrupt, &mut session.watchers, live::open(plan, common, served.addresses()));
     let folder = session.folder.clone();
     let exit = served.apart(|| session.finish(ending))?;
     served.ended(&folder);

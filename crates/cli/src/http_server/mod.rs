@@ -57,12 +57,7 @@ impl Listener {
         Ok(Self { socket, address, host })
     }
 
-    /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The same as it is written in a URL: at any address, with the name of this machine.
+    /// Where it listens, as it is written in a URL: at any address, with the name of this machine.
     pub(crate) fn authority(&self) -> String {
         if self.address.ip().is_unspecified() && !self.host.is_empty() {
             format!("{}:{}", self.host, self.address.port())
@@ -97,7 +92,7 @@ mod tests {
         ] {
             let listener = Listener::bind("--prometheus", &asked.parse().unwrap()).unwrap();
             assert_eq!(listener.host, expect, "{asked}");
-            let address = listener.address();
+            let address = listener.address;
             let named = format!("{expect}:{}", address.port());
             let shown = if asked == "0.0.0.0:0" { named } else { address.to_string() };
             assert_eq!(listener.authority(), shown);

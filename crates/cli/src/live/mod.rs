@@ -22,15 +22,15 @@ use crate::args::Common;
 use crate::console::{Frames, Screen, Stream, can_be_drawn_on, say};
 use crate::live_hosts::ServerFigures;
 
-/// The display that the flags and the kind of terminal select; `page` is the URL of what `--serve`
-/// serves.
-pub(crate) fn open(plan: &Plan, common: &Common, page: Option<String>) -> Box<dyn Display> {
+/// The display that the flags and the kind of terminal select; `addresses` says what is served
+/// where.
+pub(crate) fn open(plan: &Plan, common: &Common, addresses: Vec<String>) -> Box<dyn Display> {
     if common.quiet || (common.json && !std::io::stderr().is_terminal()) {
         return Box::new(NoDisplay);
     }
     let who = Who::of(plan);
     if !common.plain && can_be_drawn_on() {
-        let subject = Subject { title: plan.target.display(), who, page };
+        let subject = Subject { title: plan.target.display(), who, addresses };
         match Screen::take() {
             Ok(screen) => return Box::new(TerminalDisplay { screen, subject }),
             Err(error) => say(&format!("no full-screen view on this terminal: {error}")),

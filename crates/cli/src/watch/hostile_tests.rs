@@ -79,7 +79,7 @@ fn names_of_a_watched_host_stay_text_on_every_view() {
         is_plain("server", &servers[0].line());
         assert!(servers[0].hottest.is_some());
         let (title, who) = (name.to_owned(), live::Who::Viewers);
-        let subject = live::screen::Subject { title, who, page: None };
+        let subject = live::screen::Subject { title, who, addresses: Vec::new() };
         let live = LiveSnapshot::default();
         let state = live::State { live: &live, objectives: &[], servers: &servers, search: None };
         let seen = drawn(|frame| live::screen::draw(frame, &subject, &state));

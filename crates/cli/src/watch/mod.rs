@@ -58,8 +58,7 @@ fn here(command: &Watch, interrupt: &Interrupt) -> Result<Exit, CliError> {
         served.shows(|| Source::Watch { file: file.clone(), title: command.title() });
     }
     // The full screen hides what was printed before it.
-    let page = served.page_url().map_or_else(String::new, |url| format!(" · {url}"));
-    let title = format!("{}{page}", command.title());
+    let title = [vec![command.title()], served.addresses()].concat().join(" · ");
     let mut view = View::new(command.plain, command.quiet, &title);
     let watching = local.begin(HostId(0), zero, rows.clone()).map_err(CliError::invalid)?;
 

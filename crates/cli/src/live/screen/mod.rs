@@ -31,12 +31,13 @@ const OBJECTIVES_MAX: usize = 8;
 /// Lines of a terminal from which charts have their full height.
 const ROOMY_LINES: u16 = 30;
 
-/// The target, what the participants are, and where the page is.
+/// The target, what the participants are, and what is served where.
 pub(crate) struct Subject {
     pub(crate) title: String,
     pub(crate) who: Who,
-    /// The URL of `--serve`, which was printed on the screen that this one covers.
-    pub(crate) page: Option<String>,
+    /// What `--serve` and `--prometheus` serve and where, a line each: what was printed is on the
+    /// screen that this one covers.
+    pub(crate) addresses: Vec<String>,
 }
 
 pub(crate) fn draw(frame: &mut Frame<'_>, subject: &Subject, state: &State<'_>) {
@@ -49,12 +50,12 @@ pub(crate) fn draw(frame: &mut Frame<'_>, subject: &Subject, state: &State<'_>) 
         None if objectives.is_empty() => 0,
         None => objectives.len() as u16 + 1,
     };
-    let page_height = u16::from(subject.page.is_some());
-    let others_height = page_height + objectives_height + servers_height;
+    let addresses_height = subject.addresses.len() as u16;
+    let others_height = addresses_height + objectives_height + servers_height;
     let is_roomy = frame.area().height >= ROOMY_LINES + others_height;
-    let [head, page, crowd, charts, judged, worst, watched, health] = Layout::vertical([
+    let [head, addresses, crowd, charts, judged, worst, watched, health] = Layout::vertical([
         Constraint::Length(2),
-        Constraint::Length(page_height),
+        Constraint::Length(addresses_height),
         Constraint::Length(4),
         Constraint::Length(if is_roomy { 10 } else { 6 }),
         Constraint::Length(objectives_height),
@@ -64,9 +65,7 @@ pub(crate) fn draw(frame: &mut Frame<'_>, subject: &Subject, state: &State<'_>) 
     ])
     .areas(frame.area());
     draw_head(frame, head, &subject.title, live);
-    if let Some(url) = &subject.page {
-        frame.render_widget(Paragraph::new(format!("page {url}")), page);
-    }
+    frame.render_widget(Paragraph::new(subject.addresses.join("\n")), addresses);
     draw_crowd(frame, crowd, live, subject.who);
     draw_charts(frame, charts, live, subject.who);
     match search {

@@ -41,7 +41,7 @@ fn drawn_for(
     height: u16,
 ) -> String {
     let title = "whep+http://127.0.0.1:7080/whep".into();
-    drawn_of(&Subject { title, who, page: None }, live, servers, width, height)
+    drawn_of(&Subject { title, who, addresses: Vec::new() }, live, servers, width, height)
 }
 
 fn drawn_of(
@@ -62,11 +62,14 @@ fn drawn_of(
 }
 
 #[test]
-fn the_address_of_the_page_is_below_the_title_with_its_token() {
+fn what_is_served_is_below_the_title_the_page_with_its_token() {
     let url = "http://127.0.0.1:7090/#token=0123456789abcdef0123456789abcdef";
-    let subject = Subject { title: "target".into(), who: Who::Viewers, page: Some(url.to_owned()) };
+    let addresses = vec![format!("page {url}"), "metrics http://127.0.0.1:9464/metrics".into()];
+    let subject = Subject { title: "target".into(), who: Who::Viewers, addresses };
     let screen = drawn_of(&subject, &LiveSnapshot::default(), &[], 80, 24);
-    assert!(screen.contains(&format!("page {url}")), "{screen}");
+    for line in &subject.addresses {
+        assert!(screen.contains(line), "{line} is not on\n{screen}");
+    }
 }
 
 #[test]
