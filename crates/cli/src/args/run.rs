@@ -55,7 +55,7 @@ pub(crate) struct Common {
     /// Plain summary lines even on a terminal
     #[arg(long, help_heading = "Output")]
     pub(crate) plain: bool,
-    /// Print nothing while it runs
+    /// Print nothing but addresses and problems while it runs
     #[arg(short, long, conflicts_with = "plain", help_heading = "Output")]
     pub(crate) quiet: bool,
     /// Print the figures of every participant at the end
