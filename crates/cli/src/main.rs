@@ -19,6 +19,7 @@ mod live;
 mod live_hosts;
 mod matrix;
 mod media;
+mod named_file;
 mod oven_rtc_tester;
 mod page;
 mod permission;

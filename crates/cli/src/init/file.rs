@@ -9,6 +9,7 @@ use throng_observation::masked::masked;
 
 use crate::args::Init;
 use crate::console::CliError;
+use crate::named_file;
 
 /// The mode of a file that only its owner may read.
 const OWNER_ALONE: u32 = 0o600;
@@ -19,17 +20,10 @@ pub(super) fn check(command: &Init) -> Result<(), CliError> {
     if file.as_os_str() == "-" {
         return Ok(());
     }
-    if file.is_dir() {
-        return Err(CliError::usage(format!("{} is a folder: name a file", file.display())));
-    }
-    if !command.force && file.symlink_metadata().is_ok() {
+    if !command.force && !file.is_dir() && file.symlink_metadata().is_ok() {
         return Err(exists(file));
     }
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-    match folder.filter(|folder| !folder.is_dir()) {
-        Some(folder) => Err(CliError::usage(format!("there is no folder {}", folder.display()))),
-        None => Ok(()),
-    }
+    named_file::check("--output", file)
 }
 
 fn exists(file: &Path) -> CliError {
@@ -108,6 +102,8 @@ mod tests {
         for (output, words) in [
             (folder.path().to_owned(), "is a folder"),
             (folder.path().join("none/a.toml"), "there is no folder"),
+            // The kernel lets nobody make a file there, not even root.
+            ("/proc/sys/a.toml".into(), "--output /proc/sys/a.toml: "),
         ] {
             let error = check(&command(&output, "http://h", true)).unwrap_err();
             assert!(error.error.to_string().contains(words), "{}", error.error);

@@ -15,7 +15,7 @@ use super::plan::MatrixPlan;
 use super::repeats::repeated;
 use super::run::measure;
 use crate::console::{CliError, Exit, print, print_json, say};
-use crate::report::append;
+use crate::named_file::append;
 
 /// Least pairs that count for an early end that says that a change has no effect.
 const PAIRS_TO_BE_SAME: usize = 4;

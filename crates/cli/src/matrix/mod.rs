@@ -29,7 +29,7 @@ use throng_rig::Journal;
 use crate::args::{self, Matrix, Prove};
 use crate::console::{CliError, Exit, Interrupt, print, say};
 use crate::fleet::{self, FleetWorkers};
-use crate::{report, run_id};
+use crate::{named_file, run_id};
 use ending::{Stopped, ended};
 use folder::MatrixFolder;
 use machine::Machine;
@@ -54,7 +54,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         return left::undo(folder);
     }
     if let Some(file) = &command.markdown {
-        report::check("--markdown", file)?;
+        named_file::check("--markdown", file)?;
     }
     let workers = fleet::workers_asked(&command.fleet)?;
     if workers.is_some() && command.threads.is_some() {

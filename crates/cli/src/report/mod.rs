@@ -1,6 +1,5 @@
 //! The report of a run: summary.json, report.html, tables, terminal text, exit code.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use throng_observation::run::{Ending, Row, RunData};
@@ -11,10 +10,8 @@ use throng_store::{RunFolder, StoreError, Table};
 
 use crate::args::Common;
 use crate::console::{CliError, Exit, print};
+use crate::named_file::{append, check_each, put};
 use crate::tables::{self, Format};
-
-mod named_file;
-pub(crate) use named_file::{append, check};
 
 #[derive(Default)]
 pub(crate) struct ReportOptions {
@@ -40,10 +37,7 @@ impl ReportOptions {
 
     /// Refuses files that cannot be written.
     pub(crate) fn check(&self) -> Result<(), CliError> {
-        let named = [("--junit", &self.junit), ("--markdown", &self.markdown)];
-        named
-            .into_iter()
-            .try_for_each(|(flag, file)| file.as_ref().map_or(Ok(()), |file| check(flag, file)))
+        check_each(&[("--junit", self.junit.as_deref()), ("--markdown", self.markdown.as_deref())])
     }
 
     /// Writes the files that the flags name; one that cannot be written keeps no other from it.
@@ -54,12 +48,6 @@ impl ReportOptions {
         let markdown = put(self.markdown.as_deref(), put_markdown);
         junit.and(markdown)
     }
-}
-
-/// Writes a file, if there is to be one.
-fn put(file: Option<&Path>, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), StoreError> {
-    let Some(file) = file else { return Ok(()) };
-    write(file).map_err(|error| StoreError::Io { path: file.to_owned(), error })
 }
 
 /// Reads the rows of a run folder that `rows` keeps.

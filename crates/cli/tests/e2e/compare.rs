@@ -227,6 +227,9 @@ fn what_is_no_run_is_a_usage_error() {
         (vec!["compare", "--base", empty], "--new"),
         (vec!["compare", empty, empty, "--margin", "200%"], "share"),
         (vec!["compare", empty, empty, "--markdown", "/nowhere/a.md"], "--markdown /nowhere/a.md"),
+        (vec!["compare", empty, empty, "--junit", empty], "it is a folder"),
+        (vec!["compare", empty, empty, "--page", "/nowhere/a.html"], "there is no folder /nowhere"),
+        (vec!["trend", empty, "--page", "/nowhere/a.html"], "there is no folder /nowhere"),
         (vec!["report", empty, "--markdown", empty], "--markdown"),
         // Before anything is sent.
         (vec!["view", "whep+http://127.0.0.1:9/whep", "--markdown", "/nowhere/a.md"], "/nowhere"),

@@ -3,16 +3,18 @@
 
 mod runs;
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::PathBuf;
 
 use throng_report::compare::{
     CompareOptions, CompareOutcome, CompareReport, MeasuredRun, suite, summarise, text,
 };
-use throng_report::{html, markdown, trend};
+use throng_report::markdown::of_comparison;
+use throng_report::{html, trend};
 
 use crate::args::{self, Compare};
 use crate::console::{CliError, Exit, print, print_json, say};
-use crate::report;
+use crate::named_file::{append, check_each, put};
 
 /// `throng compare BASE NEW`.
 pub(crate) fn compare(command: &Compare) -> Result<Exit, CliError> {
@@ -20,9 +22,9 @@ pub(crate) fn compare(command: &Compare) -> Result<Exit, CliError> {
         [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
         _ => (command.base.as_slice(), command.new.as_slice()),
     };
-    if let Some(file) = &command.markdown {
-        report::check("--markdown", file)?;
-    }
+    let (junit, markdown) = (command.junit.as_deref(), command.markdown.as_deref());
+    let page = command.page.as_deref();
+    check_each(&[("--junit", junit), ("--markdown", markdown), ("--page", page)])?;
     let (base, new) = (runs::measure(base)?, runs::measure(new)?);
     let options = CompareOptions {
         margin_ratio: command.margin,
@@ -34,15 +36,12 @@ pub(crate) fn compare(command: &Compare) -> Result<Exit, CliError> {
     } else {
         print(&text::summary(&report));
     }
-    if let Some(file) = &command.junit {
-        write(file, &suite(&report).to_xml())?;
-    }
-    if let Some(file) = &command.markdown {
-        report::append(file, &markdown::of_comparison(&report))
-            .map_err(|error| CliError::usage(format!("{}: {error}", file.display())))?;
-    }
-    if let Some(file) = &command.page {
-        write(file, &html::compare::render(&report))?;
+    let put_junit = put(junit, |file| fs::write(file, suite(&report).to_xml()));
+    let put_markdown = put(markdown, |file| append(file, &of_comparison(&report)));
+    let put_page = put(page, |file| fs::write(file, html::compare::render(&report)));
+    // One that cannot be written keeps no other from it.
+    put_junit.and(put_markdown).and(put_page).map_err(CliError::unread)?;
+    if let Some(file) = page {
         say(&format!("page  {}", file.display()));
     }
     if is_refused_for_its_machines(&report) {
@@ -67,6 +66,8 @@ fn exit(outcome: CompareOutcome) -> Exit {
 
 /// `throng trend RUN…`.
 pub(crate) fn trend(command: &args::Trend) -> Result<Exit, CliError> {
+    let page = command.page.as_deref();
+    check_each(&[("--page", page)])?;
     let runs: Vec<MeasuredRun> = runs::measure(&command.runs)?;
     let report = trend::summarise(runs, command.margin, env!("CARGO_PKG_VERSION"));
     if command.json {
@@ -74,8 +75,8 @@ pub(crate) fn trend(command: &args::Trend) -> Result<Exit, CliError> {
     } else {
         print(&trend::text::summary(&report));
     }
-    if let Some(file) = &command.page {
-        write(file, &html::trend::render(&report))?;
+    put(page, |file| fs::write(file, html::trend::render(&report))).map_err(CliError::unread)?;
+    if let Some(file) = page {
         say(&format!("page  {}", file.display()));
     }
     let counts = report.runs.iter().any(|run| run.excluded.is_none());
@@ -98,10 +99,4 @@ pub(super) fn trend_page(paths: &[PathBuf]) -> Result<String, CliError> {
     let margin_ratio = CompareOptions::default().margin_ratio;
     let report = trend::summarise(runs::measure(paths)?, margin_ratio, env!("CARGO_PKG_VERSION"));
     Ok(html::trend::render(&report))
-}
-
-/// Writes a file whose name the user gave.
-fn write(file: &Path, text: &str) -> Result<(), CliError> {
-    std::fs::write(file, text)
-        .map_err(|error| CliError::usage(format!("{}: {error}", file.display())))
 }

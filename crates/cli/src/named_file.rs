@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use rustix::fs::Access;
+use throng_store::StoreError;
 
 use crate::console::CliError;
 
@@ -12,18 +13,33 @@ use crate::console::CliError;
 /// none, and opens no pipe: whoever reads it would take that for the end.
 pub(crate) fn check(flag: &str, file: &Path) -> Result<(), CliError> {
     let problem = match fs::metadata(file) {
-        Ok(found) if found.is_file() || found.is_dir() => opened(file).err(),
+        Ok(found) if found.is_dir() => Some("it is a folder: name a file".to_owned()),
+        Ok(found) if found.is_file() => opened(file).err().map(|error| error.to_string()),
         Ok(_) => None,
         Err(error) if error.kind() == io::ErrorKind::NotFound => match file.parent() {
             Some(folder) => takes_files(folder).err(),
-            None => Some(error),
+            None => Some(error.to_string()),
         },
-        Err(error) => Some(error),
+        Err(error) => Some(error.to_string()),
     };
     match problem {
-        Some(error) => Err(CliError::usage(format!("{flag} {}: {error}", file.display()))),
+        Some(problem) => Err(CliError::usage(format!("{flag} {}: {problem}", file.display()))),
         None => Ok(()),
     }
+}
+
+/// The same of each flag that names a file.
+pub(crate) fn check_each(named: &[(&str, Option<&Path>)]) -> Result<(), CliError> {
+    named.iter().try_for_each(|(flag, file)| file.map_or(Ok(()), |file| check(flag, file)))
+}
+
+/// Writes a file, if there is to be one.
+pub(crate) fn put(
+    file: Option<&Path>,
+    write: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<(), StoreError> {
+    let Some(file) = file else { return Ok(()) };
+    write(file).map_err(|error| StoreError::Io { path: file.to_owned(), error })
 }
 
 /// Adds `text` to the end of a file, a blank line below what is there: the step summary of GitHub
@@ -38,10 +54,14 @@ fn opened(file: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).open(file)
 }
 
-/// Whether a file may be made in the folder, by the word of the kernel.
-fn takes_files(folder: &Path) -> io::Result<()> {
+/// Whether a file may be made in the folder, by the word of the kernel; why not, in words.
+fn takes_files(folder: &Path) -> Result<(), String> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(io::Error::from)
+    if !folder.is_dir() {
+        return Err(format!("there is no folder {}", folder.display()));
+    }
+    rustix::fs::access(folder, Access::WRITE_OK | Access::EXEC_OK)
+        .map_err(|error| io::Error::from(error).to_string())
 }
 
 #[cfg(test)]
@@ -79,5 +99,17 @@ mod tests {
             assert_eq!(stop.exit, Exit::Usage);
             assert!(said.starts_with(&format!("--markdown {}: ", wrong.display())), "{said}");
         }
+        let named = [("--junit", None), ("--page", Some(folder.path()))];
+        let said = check_each(&named).unwrap_err().error.to_string();
+        assert!(said.starts_with("--page ") && said.ends_with("it is a folder: name a file"));
+        assert!(check_each(&[("--junit", Some(&*file)), ("--page", None)]).is_ok());
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_after_the_answer_is_no_usage_error() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(put(None, |_| unreachable!("no file")).is_ok());
+        let failed = put(Some(folder.path()), |file| fs::write(file, "text")).unwrap_err();
+        assert_eq!(CliError::unread(failed).exit, Exit::Invalid);
     }
 }
