@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use throng_observation::masked::{Shown, masked_url};
+use throng_observation::percent::encoded;
 
 use crate::chat::ChatVariable;
 use crate::secret::{HIDDEN, Secret, may_be_shown};
@@ -199,7 +200,7 @@ fn expanded(text: &str, values: &UrlValues<'_>) -> String {
             Some(UrlVariable::Number) => write!(url, "{}", values.number),
             Some(UrlVariable::Stream) => write!(url, "{}", values.stream),
             Some(UrlVariable::Room) => write!(url, "{}", u64::from(values.room) + 1),
-            Some(UrlVariable::Cohort) => write_escaped(&mut url, values.cohort),
+            Some(UrlVariable::Cohort) => url.write_str(&encoded(values.cohort.as_bytes())),
             Some(UrlVariable::Random) => match values.random {
                 Some(random) => write!(url, "{random:016x}"),
                 None => url.write_str("{random}"),
@@ -209,19 +210,6 @@ fn expanded(text: &str, values: &UrlValues<'_>) -> String {
         url.push_str(rest);
     }
     url
-}
-
-/// Percent-encodes `text` as one path segment or one query value (RFC 3986 section 2.3).
-fn write_escaped(url: &mut String, text: &str) -> std::fmt::Result {
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                url.push(char::from(byte));
-            }
-            _ => write!(url, "%{byte:02X}")?,
-        }
-    }
-    Ok(())
 }
 
 /// How a target is shown: with names in its query, and with variables. Stored, it is read again.

@@ -1,11 +1,9 @@
 //! How the runs of a folder are named in URLs, and found by what a request names: in the list, and
 //! never along a path.
 
-use std::ffi::OsStr;
-use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 
-use throng_observation::percent::decoded;
+use throng_observation::percent::{decoded, encoded};
 use url::form_urlencoded;
 
 use crate::commands::runs::Entry;
@@ -18,27 +16,13 @@ pub(super) struct Named {
 
 impl Named {
     pub(super) fn of(entry: Entry) -> Self {
-        let address = address(entry.path.file_name().unwrap_or_default());
+        let address = encoded(entry.path.file_name().unwrap_or_default().as_bytes());
         Self { address, entry }
     }
 
     fn is_called(&self, name: &str) -> bool {
         self.entry.path.file_name().is_some_and(|own| own == name)
     }
-}
-
-/// A name as a part of a URL: all is encoded but what never needs it (RFC 3986, 2.3).
-fn address(name: &OsStr) -> String {
-    let mut out = String::new();
-    for byte in name.as_bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
-            out.push(char::from(*byte));
-        } else {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
 }
 
 /// The run that a part of a path names.

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_observation::percent::encoded;
 use throng_scenario::{ChatTemplate, ChatText, ChatVariable, Secret};
 
 mod session;
@@ -47,9 +48,12 @@ impl TemplateConfig {
 
     /// A path, in which values are escaped.
     pub(super) fn path(&self, text: &ChatText, nick: &str) -> String {
-        let (nick, number, room) =
-            (escaped(nick), self.number.to_string(), escaped(&self.template.room));
-        let token = escaped(self.token.as_ref().map_or("", |token| token.expose()));
+        let (nick, number, room) = (
+            encoded(nick.as_bytes()),
+            self.number.to_string(),
+            encoded(self.template.room.as_bytes()),
+        );
+        let token = encoded(self.token.as_ref().map_or("", |token| token.expose()).as_bytes());
         text.filled(|variable| match variable {
             ChatVariable::Nick => &nick,
             ChatVariable::Number => &number,
@@ -58,21 +62,4 @@ impl TemplateConfig {
             ChatVariable::Text | ChatVariable::Rest => "",
         })
     }
-}
-
-/// As one part of a path or of a query (RFC 3986 section 2.3).
-fn escaped(text: &str) -> String {
-    use std::fmt::Write as _;
-    text.bytes().fold(String::with_capacity(text.len()), |mut url, byte| {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                url.push(char::from(byte));
-            }
-            // Writing to a String does not fail.
-            _ => {
-                let _ = write!(url, "%{byte:02X}");
-            }
-        }
-        url
-    })
 }
