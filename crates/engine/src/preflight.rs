@@ -10,6 +10,23 @@ use throng_scenario::OWN_DESCRIPTORS;
 use crate::config::EngineError;
 use crate::sockets;
 
+/// What gives more descriptors.
+pub const MORE_DESCRIPTORS: &str = "raise the hard limit: `ulimit -Hn 1048576` as root, \
+                                    LimitNOFILE= of systemd, /etc/security/limits.conf";
+
+/// What gives more local ports.
+pub const MORE_PORTS: &str = "`sysctl net.ipv4.ip_local_port_range=\"10000 65000\"`, or more \
+                              source addresses (--source-ip)";
+
+/// What happens where receive buffers are smaller than wanted.
+pub const BURSTS_DROP: &str = "bursts may be dropped by this machine, which is counted";
+
+/// What gives receive buffers of `wanted` bytes.
+#[must_use]
+pub fn larger_receive_buffer(wanted: u64) -> String {
+    format!("`sysctl net.core.rmem_max={wanted}`, or CAP_NET_ADMIN")
+}
+
 /// What a run needs at its largest crowd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
@@ -70,7 +87,8 @@ pub enum Warning {
     /// Too few descriptors.
     #[error(
         "{needed} file descriptors are needed and {limit} are allowed: about {fits} of \
-         {participants} participants will fit; raise the hard limit (`ulimit -Hn`)"
+         {participants} participants will fit; {}",
+        MORE_DESCRIPTORS
     )]
     Descriptors {
         /// Needed at the largest crowd.
@@ -85,7 +103,8 @@ pub enum Warning {
     /// Too few local ports.
     #[error(
         "{needed} local ports are needed, but only {available} are available: about {fits} \
-         participants will fit; widen net.ipv4.ip_local_port_range or give more source addresses"
+         participants will fit; {}",
+        MORE_PORTS
     )]
     Ports {
         /// Needed at the largest crowd.
@@ -98,7 +117,9 @@ pub enum Warning {
     /// Receive buffers will be smaller than wanted.
     #[error(
         "receive buffers are capped at {limit} bytes (net.core.rmem_max), {wanted} were \
-         requested: bursts may be dropped by this machine, which is counted"
+         requested: {}; {}",
+        BURSTS_DROP,
+        larger_receive_buffer(*.wanted)
     )]
     ReceiveBuffer {
         /// Wanted, bytes.
@@ -268,6 +289,7 @@ mod tests {
         assert_eq!(check(&NEEDS, &LIMITS), []);
         let warning = &check(&Needs { participants: 20_000, ..NEEDS }, &LIMITS)[0];
         assert!(warning.to_string().contains("about 9968 of 20000 participants"), "{warning}");
+        assert!(warning.to_string().ends_with(MORE_DESCRIPTORS), "{warning}");
         let many = Needs { participants: 30_000, descriptors_each: 0, ..NEEDS };
         let roomy = Limits { descriptors: u64::MAX, ..LIMITS };
         assert_eq!(
@@ -276,9 +298,13 @@ mod tests {
         );
         assert_eq!(check(&Needs { source_ips: 2, ..many }, &roomy), []);
         let capped = Limits { receive_buffer_bytes_max: Some(212_992), ..LIMITS };
+        let warnings = check(&NEEDS, &capped);
+        assert_eq!(warnings, [Warning::ReceiveBuffer { wanted: 1 << 20, limit: 212_992 }]);
         assert_eq!(
-            check(&NEEDS, &capped),
-            [Warning::ReceiveBuffer { wanted: 1 << 20, limit: 212_992 }]
+            warnings[0].to_string(),
+            "receive buffers are capped at 212992 bytes (net.core.rmem_max), 1048576 were \
+             requested: bursts may be dropped by this machine, which is counted; \
+             `sysctl net.core.rmem_max=1048576`, or CAP_NET_ADMIN"
         );
     }
 

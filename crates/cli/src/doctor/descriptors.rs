@@ -1,5 +1,7 @@
 //! Open files: a viewer has a socket for media and one for signalling.
 
+use throng_engine::preflight::MORE_DESCRIPTORS;
+
 use super::{Check, Facts, Verdict};
 
 pub(super) fn check(facts: &Facts) -> Check {
@@ -18,8 +20,6 @@ pub(super) fn check(facts: &Facts) -> Check {
             _ => most,
         },
         verdict,
-        change: "raise the hard limit: `ulimit -Hn 1048576` as root, LimitNOFILE= of systemd, \
-                 /etc/security/limits.conf"
-            .to_owned(),
+        change: MORE_DESCRIPTORS.to_owned(),
     }
 }

@@ -1,5 +1,7 @@
 //! Local ports: each viewer has one toward the server.
 
+use throng_engine::preflight::MORE_PORTS;
+
 use super::{Check, Facts, Verdict};
 
 pub(super) fn check(facts: &Facts) -> Check {
@@ -12,8 +14,6 @@ pub(super) fn check(facts: &Facts) -> Check {
         name: "local-ports",
         found: format!("{first} to {last} of {addresses}"),
         verdict: Verdict::Limits { viewers: facts.limits.by_ports(&facts.needs) },
-        change: "`sysctl net.ipv4.ip_local_port_range=\"10000 65000\"`, or more source addresses \
-                 (--source-ip)"
-            .to_owned(),
+        change: MORE_PORTS.to_owned(),
     }
 }

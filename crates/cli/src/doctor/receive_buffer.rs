@@ -1,5 +1,6 @@
 //! The receive buffer of each media socket: it holds the burst after a stall of the server.
 
+use throng_engine::preflight::{BURSTS_DROP, larger_receive_buffer};
 use throng_observation::units::bytes;
 
 use super::{Check, Facts, Verdict};
@@ -13,10 +14,7 @@ pub(super) fn check(facts: &Facts) -> Check {
             || "as large as is asked for (CAP_NET_ADMIN)".to_owned(),
             |limit| format!("{} (net.core.rmem_max)", bytes(limit as f64)),
         ),
-        verdict: Verdict::unless(
-            short.is_none(),
-            "bursts may be dropped by this machine, which is counted",
-        ),
-        change: format!("`sysctl net.core.rmem_max={wanted}`, or CAP_NET_ADMIN"),
+        verdict: Verdict::unless(short.is_none(), BURSTS_DROP),
+        change: larger_receive_buffer(wanted),
     }
 }
