@@ -2,12 +2,14 @@
 //! default name.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use throng_observation::seed::step;
 use throng_protocol::signalling::RunMark;
+
+use crate::args::RUNS;
 
 /// The number from which the others are made; 0 until it is known.
 static SEED: AtomicU64 = AtomicU64::new(0);
@@ -49,5 +51,5 @@ pub(crate) fn adopt_seed(seed: u64) {
 pub(crate) fn default_folder() -> PathBuf {
     let seconds =
         SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
-    PathBuf::from(format!("runs/{seconds}-{}", std::process::id()))
+    Path::new(RUNS).join(format!("{seconds}-{}", std::process::id()))
 }

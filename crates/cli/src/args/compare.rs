@@ -6,6 +6,9 @@ use clap::Args;
 
 use super::parsers::share;
 
+/// The difference that does not matter, unless `--margin` says otherwise.
+const MARGIN: &str = "5%";
+
 /// The exit codes of `throng compare`, for its help.
 pub(crate) const COMPARE_EXITS: &str = "\
 Exit codes:
@@ -14,7 +17,7 @@ Exit codes:
        better or the same
     1  something is worse
     2  usage error
-    4  the runs cannot be compared, or what was asked is not decided";
+    4  the runs cannot be compared, what was asked is not decided, or a file was not written";
 
 /// The exit codes of `throng trend`, for its help.
 pub(crate) const TREND_EXITS: &str = "\
@@ -22,12 +25,13 @@ Exit codes:
     0  the newest run is as usual, or better
     1  the newest run is worse than those before it
     2  usage error
-    4  no run counts";
+    4  no run counts, or the page was not written";
 
 #[derive(Debug, Args)]
 #[command(after_help = COMPARE_EXITS)]
 pub(crate) struct Compare {
-    /// BASE and NEW: a run folder each, or a folder of run folders, such as a cell of a matrix
+    /// BASE and NEW: a run folder each, or its name below runs/, or a folder of run folders, such
+    /// as a cell of a matrix
     #[arg(
         num_args = 2,
         value_names = ["BASE", "NEW"],
@@ -42,7 +46,7 @@ pub(crate) struct Compare {
     #[arg(long, value_name = "RUN", value_delimiter = ',', requires = "base")]
     pub(crate) new: Vec<PathBuf>,
     /// How large a difference does not matter, as a share of the base, such as 5%
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value = MARGIN, value_parser = share)]
     pub(crate) margin: f64,
     /// Compare runs of different machines all the same
     #[arg(long)]
@@ -64,11 +68,11 @@ pub(crate) struct Compare {
 #[derive(Debug, Args)]
 #[command(after_help = TREND_EXITS)]
 pub(crate) struct Trend {
-    /// Run folders, or folders of run folders, in any order
+    /// Run folders, or their names below runs/, or folders of run folders, in any order
     #[arg(required = true, value_name = "RUN")]
     pub(crate) runs: Vec<PathBuf>,
     /// How large a difference does not matter, as a share, such as 5%
-    #[arg(long, value_name = "SHARE", default_value = "5%", value_parser = share)]
+    #[arg(long, value_name = "SHARE", default_value = MARGIN, value_parser = share)]
     pub(crate) margin: f64,
     /// Write the page of the trend to this file
     #[arg(long, value_name = "FILE")]
@@ -76,4 +80,19 @@ pub(crate) struct Trend {
     /// Print trend.json instead of the table
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_report::compare::CompareOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_comparison_without_flags_has_the_same_margin() {
+        // Pages of `throng serve` have no flags.
+        let margin_ratio = share(MARGIN).unwrap();
+        let usual = CompareOptions::default();
+        assert_eq!(CompareOptions { margin_ratio, ..usual }, usual);
+    }
 }

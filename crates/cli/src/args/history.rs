@@ -9,7 +9,7 @@ use super::listen::ListenAddress;
 use super::parsers::{age, count, label};
 
 /// Where runs are, unless `--output` says otherwise.
-const RUNS: &str = "runs";
+pub(crate) const RUNS: &str = "runs";
 
 /// Where `throng serve` serves, unless it is told.
 const SERVE_PORT: u16 = 7090;

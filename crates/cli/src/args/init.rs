@@ -6,8 +6,16 @@ use clap::Args;
 
 use super::run::{Common, ReceiveWay};
 
+/// The exit codes of `throng init`, for its help.
+const EXITS: &str = "\
+Exit codes:
+    0  the scenario is written
+    2  usage error, or the file is there already or cannot be written
+    3  nothing that throng knows was recognised, or the target is unreachable or not allowed
+    4  throng failed";
+
 #[derive(Debug, Args)]
-#[command(after_help = super::targets())]
+#[command(after_help = format!("{}\n{EXITS}", super::targets()))]
 pub(crate) struct Init {
     /// The server: a target's URL (see the list below), any http, https, ws or wss URL of it, or
     /// HOST:PORT

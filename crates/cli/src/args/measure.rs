@@ -54,7 +54,15 @@ pub(crate) struct Decode {
     pub(crate) json: bool,
 }
 
+/// The exit codes of `throng doctor`, for its help.
+const DOCTOR_EXITS: &str = "\
+Exit codes:
+    0  it is said; with -n: so many viewers fit
+    2  usage error
+    4  with -n: so many viewers do not fit";
+
 #[derive(Debug, Args)]
+#[command(after_help = DOCTOR_EXITS)]
 pub(crate) struct Doctor {
     /// How many viewers are to play; exit code 4 if the machine does not allow them
     #[arg(short = 'n', long, value_name = "N", value_parser = viewers)]

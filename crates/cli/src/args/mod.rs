@@ -20,7 +20,7 @@ mod watch;
 pub(crate) use compare::{Compare, Trend};
 pub(crate) use export::Export;
 pub(crate) use fleet::{Bus, Fleet, FleetCommand, FleetCommands, Manifest, OnLoss, Worker};
-pub(crate) use history::{Prune, Rerun, Runs, RunsCommand, Serve};
+pub(crate) use history::{Prune, RUNS, Rerun, Runs, RunsCommand, Serve};
 pub(crate) use init::Init;
 pub(crate) use listen::ListenAddress;
 pub(crate) use matrix::{Matrix, Prove};

@@ -262,9 +262,9 @@ pub(crate) struct Check {
     pub(crate) set: Vec<String>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct Report {
-    /// A run folder
+    /// A run folder, or its name below runs/
     pub(crate) run: PathBuf,
     /// Print summary.json instead of the summary
     #[arg(long)]

@@ -14,6 +14,7 @@ use crate::{kept, matrix};
 /// `throng report RUN`: makes the report again from run.db, from the ipc.json of `throng ipc`, or
 /// from the runs of a matrix.
 pub(crate) fn remake(command: &Report) -> Result<Exit, CliError> {
+    let command = &Report { run: kept::run_folder(&command.run), ..command.clone() };
     let wanted = ReportOptions {
         json: command.json,
         csv: command.csv,

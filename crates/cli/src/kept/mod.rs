@@ -17,8 +17,7 @@ pub(crate) use hidden::{Hidden, covers, is_same_file};
 pub(crate) use labels::Labels;
 pub(crate) use summary_file::{MatrixFile, OptionsFile, SummaryFile, read as read_json};
 
-/// Where runs are, unless `--output` says otherwise.
-const RUNS: &str = "runs";
+use crate::args::RUNS;
 
 /// The folder of a run: the path itself, or the name of a folder below runs/.
 pub(crate) fn run_folder(path: &Path) -> PathBuf {

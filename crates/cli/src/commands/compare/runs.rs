@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use throng_report::compare::{CompareRows, MeasuredRun};
 
 use crate::console::CliError;
-use crate::report;
+use crate::{kept, report};
 
 /// The file that makes a folder a run folder.
 const DATABASE: &str = "run.db";
@@ -25,8 +25,9 @@ fn one(folder: &Path) -> Result<MeasuredRun, CliError> {
     Ok(MeasuredRun::of(&folder.display().to_string(), &run, &summary))
 }
 
-/// The run folder at `path`, or those directly in it, by name.
+/// The run folder at `path`, or those directly in it, by name; `path` may be a name below runs/.
 fn folders_of(path: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let path = &*kept::run_folder(path);
     let is_run = |folder: &Path| folder.join(DATABASE).is_file();
     if is_run(path) {
         return Ok(vec![path.to_owned()]);
