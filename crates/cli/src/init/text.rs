@@ -70,11 +70,16 @@ fn objectives(found: &Found, played: Option<&Played>) -> String {
         (Part::Watch | Part::Visit, Carriage::Http) => {
             &["startup p95 < 3s", "stall_ratio p95 < 1%"]
         }
-        _ if of_sound => &["first_frame p95 < 4s", "audio.loss p95 < 1%"],
-        (_, Carriage::Rtsp) => {
+        (Part::Watch | Part::Visit | Part::Confer, _) if of_sound => {
+            &["first_frame p95 < 4s", "audio.loss p95 < 1%"]
+        }
+        (Part::Watch | Part::Visit | Part::Confer, Carriage::Rtsp) => {
             &["first_frame p95 < 4s", "video.loss p95 < 1%", "video.freeze p95 < 2%"]
         }
-        _ => &["connect p99 < 3s", "video.loss p95 < 1%", "video.delay p95 < 400ms"],
+        (Part::Watch | Part::Visit, Carriage::WebRtc | Carriage::Ingest | Carriage::Nothing)
+        | (Part::Confer, _) => {
+            &["connect p99 < 3s", "video.loss p95 < 1%", "video.delay p95 < 400ms"]
+        }
     };
     let lines = std::iter::once(&"failed < 1%").chain(all);
     let lines: String = lines.map(|objective| format!("    \"{objective}\",\n")).collect();

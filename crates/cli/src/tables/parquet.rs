@@ -133,8 +133,10 @@ impl Gathered {
                 push(values, value.into_bytes().into())
             }
             (Values::Flags(values), TableCell::Flag(value)) => push(values, value),
-            // Absent: tests of each table keep cells of another kind out.
-            _ => 0,
+            (_, cell) => {
+                debug_assert!(cell == TableCell::Absent, "a cell of another kind than its column");
+                0
+            }
         };
         self.is_present.push(is_present);
     }
