@@ -31,7 +31,9 @@ files() {
   mkdir -p "$flat"/{completions,man} "$tree"/usr/{bin,lib/systemd/system} \
     "$share"/{bash-completion/completions,zsh/vendor-completions,fish/vendor_completions.d,man/man1,doc/throng}
   strip -o "$flat/throng" "$binary"
-  objcopy --only-keep-debug "$binary" "$work/throng.debug"
+  # By this name and its checksum a debugger finds the symbols.
+  objcopy --only-keep-debug "$binary" "$work/$release.debug"
+  objcopy --add-gnu-debuglink="$work/$release.debug" "$flat/throng"
   "$flat/throng" completions bash >"$flat/completions/throng.bash"
   "$flat/throng" completions zsh >"$flat/completions/_throng"
   "$flat/throng" completions fish >"$flat/completions/throng.fish"
@@ -55,7 +57,7 @@ files() {
 
 # xz, as gzip leaves the tarball above what it may have.
 tarball() { tar -C "$out/work" --sort=name --owner=0 --group=0 --numeric-owner -cf - "$release" | xz -9 >"$out/$release.tar.xz"; }
-symbols() { xz -6 -c "$out/work/throng.debug" >"$out/$release.debug.xz"; }
+symbols() { xz -6 -c "$out/work/$release.debug" >"$out/$release.debug.xz"; }
 
 deb() {
   local root=$out/work/deb glibc

@@ -18,18 +18,17 @@ debian() { # PACKAGE...
   debootstrap --variant=minbase ${packages:+--include="$packages"} bookworm "$root" \
     "${mirror:-http://deb.debian.org/debian}" >"$root.log" 2>&1 || { tail -20 "$root.log"; return 1; }
   rm -f "$root.log" "$root/etc/apt/sources.list"
-  cp -rL /etc/apt/apt.conf.d /etc/apt/auth.conf.d /etc/apt/sources.list.d "$root/etc/apt/"
-  cp /etc/resolv.conf /etc/hosts "$root/etc/"
-  mkdir -p "$root/etc/ssl/certs"
-  cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
-  # From these a package that is installed later makes that file anew.
-  mkdir -p "$root/usr/local/share"
-  cp -rL /usr/local/share/ca-certificates "$root/usr/local/share/"
+  cp -rL /etc/apt/apt.conf.d /etc/apt/sources.list.d "$root/etc/apt/" || return
+  cp /etc/resolv.conf /etc/hosts "$root/etc/" || return
+  mkdir -p "$root/etc/ssl/certs" || return
+  cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" || return
   # Made for its owner alone, but the root of a machine is anybody's.
-  chmod 755 "$root"
+  chmod 755 "$root" || return
+  # What a host may lack. From /usr/local/share/ca-certificates a package that is installed later
+  # makes ca-certificates.crt anew.
   local settings
-  for settings in /etc/apt/sources.list /etc/pip.conf /etc/npmrc ~/.npmrc ~/.config/pip ~/.cargo/config.toml; do
-    [[ ! -e $settings ]] || { mkdir -p "$root/$(dirname "$settings")" && cp -rL "$settings" "$root/$(dirname "$settings")/"; }
+  for settings in /usr/local/share/ca-certificates /etc/apt/{auth.conf.d,sources.list} /etc/pip.conf /etc/npmrc ~/.npmrc ~/.config/pip ~/.cargo/config.toml; do
+    [[ ! -e $settings ]] || { mkdir -p "$root/$(dirname "$settings")" && cp -rL "$settings" "$root/$(dirname "$settings")/"; } || return
   done
 }
 

@@ -33,6 +33,8 @@ need_kubernetes=(etcd-server:etcd nats-server:nats-server openssl:openssl python
 
 # For scripts/packages.sh.
 need_packages=("${need_build[@]}" binutils:objcopy xz-utils:xz rpm:rpmbuild python3:python3)
+# Only root may try what was made.
+[[ $(id -u) -ne 0 ]] || need_packages+=(debootstrap:/usr/sbin/debootstrap)
 
 case "${1:-}" in
   build | check) needs=("${need_build[@]}") ;;
