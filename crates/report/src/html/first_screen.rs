@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use throng_observation::calendar;
-use throng_observation::run::RunData;
+use throng_observation::run::{Ending, RunData};
 use throng_observation::units::{bit_rate, bytes, count, duration_ms, grouped, percent};
 
 use super::markup::{Cell, Table, escape};
@@ -15,8 +15,10 @@ use crate::summary::Summary;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let key = summary.outcome.key();
+    // A run in progress has no verdict either, and nothing is wrong with it.
+    let verdict = if run.ending == Ending::Unfinished { "unfinished" } else { key };
     let mut out = format!(
-        "<header><p class=\"over\"><span class=\"badge {key}\">{key}</span>{} · {:.0} s · \
+        "<header><p class=\"over\"><span class=\"badge {key}\">{verdict}</span>{} · {:.0} s · \
          {}</p><h1>{}</h1>",
         escape(&summary.target),
         summary.duration_s,

@@ -168,6 +168,14 @@ mod tests {
     }
 
     #[test]
+    fn a_run_without_an_ending_is_called_unfinished() {
+        let mut run = example::healthy(5, 10);
+        assert!(page(&run).contains("\">met</span>"));
+        run.ending = Ending::Unfinished;
+        assert!(page(&run).contains("\">unfinished</span>"));
+    }
+
+    #[test]
     fn only_viewers_with_trouble_are_called_the_worst() {
         let rows = |run: &RunData| {
             let page = page(run);
