@@ -29,21 +29,20 @@ fn view(url: &str, users: u32, transport: &str, seconds: u32, more: &[&str]) -> 
 /// All played, at the source's frame rate, without loss.
 #[track_caller]
 fn assert_plays(ran: &Ran, what: &str) -> Value {
-    assert_plays_with_loss(ran, what, 0.0)
+    assert_all_play(ran, USERS, what)
 }
 
 #[track_caller]
-fn assert_plays_with_loss(ran: &Ran, what: &str, most: f64) -> Value {
+fn assert_all_play(ran: &Ran, users: u32, what: &str) -> Value {
     let summary = ran.summary();
-    assert_eq!(figure(&summary, "participants.playing"), f64::from(USERS), "{what}\n{ran}");
+    assert_eq!(figure(&summary, "participants.playing"), f64::from(users), "{what}\n{ran}");
     let fps = figure(&summary, "video.fps_p50");
     let source = figure(&summary, "video.source_fps");
     assert!(
         (source * 0.95..source * 1.05).contains(&fps) && source > 24.0,
         "{what}: {fps} fps\n{ran}"
     );
-    let loss = figure(&summary, "video.loss_ratio");
-    assert!(loss <= most, "{what}: loss {loss}\n{ran}");
+    assert_eq!(figure(&summary, "video.loss_ratio"), 0.0, "{what}\n{ran}");
     summary
 }
 
@@ -78,24 +77,18 @@ fn every_codec_of_a_real_server_plays_over_udp_and_tcp() {
     }
     let server = GstRtspServer::start(&Options::default()).unwrap();
     // Most of a run is waiting; all at once would limit the generator.
-    for mounts in
-        [["/h264", "/h264-b"], ["/mpeg2", "/ts"], ["/h265", "/mpeg4"], ["/mjpeg", "/live"]]
+    for mounts in [&["/h264", "/h264-b"][..], &["/mpeg2", "/ts"], &["/h265", "/mpeg4"], &["/mjpeg"]]
     {
         let runs =
             mounts.iter().flat_map(|mount| ["udp", "tcp"].map(|transport| (*mount, transport)));
         at_once(runs, |(mount, transport)| {
             let what = format!("{mount} {transport}");
             let ran = view(&server.url(mount), USERS, transport, 4, &[]).expect_code(0);
-            // gst-rtsp-server leaves packets of a shared pipeline out when another viewer joins it:
-            // they are not on the wire, over UDP nor TCP.
-            let most = if mount == "/live" { 0.03 } else { 0.0 };
-            let summary = assert_plays_with_loss(&ran, &what, most);
+            let summary = assert_plays(&ran, &what);
             let delay_ms = figure(&summary, "video.delay_ms_p50");
-            // GStreamer adds its latency to a live stream that has begun; a transport stream has a
-            // constant bit rate, so that large pictures take longer.
-            let is_uneven = ["/live", "/ts"].contains(&mount);
+            // A transport stream has a constant bit rate, so that large pictures take longer.
             assert!(
-                is_uneven || delay_ms < 20.0,
+                mount == "/ts" || delay_ms < 20.0,
                 "{what}: the order of B-frames is no delay: {delay_ms} ms\n{ran}"
             );
             let path =
@@ -111,6 +104,21 @@ fn every_codec_of_a_real_server_plays_over_udp_and_tcp() {
             "{mount}\n{ran}"
         );
         assert_eq!(figure(&ran.summary(), "audio.loss_ratio"), 0.0, "{mount}\n{ran}");
+    });
+}
+
+/// One viewer at a time. When several join its shared pipeline, gst-rtsp-server leaves packets out
+/// (they are not on the wire), and in about one of a hundred starts it answers nobody any more.
+/// Crowds on a shared live stream are on `MediaMTX` and go2rtc.
+#[test]
+fn a_live_stream_of_a_real_server_plays_over_udp_and_tcp() {
+    if !GstRtspServer::is_installed() {
+        return;
+    }
+    at_once(["udp", "tcp"], |transport| {
+        let server = GstRtspServer::start(&Options::default()).unwrap();
+        let ran = view(&server.url("/live"), 1, transport, 4, &[]).expect_code(0);
+        assert_all_play(&ran, 1, transport);
     });
 }
 
