@@ -33,7 +33,7 @@ pub use measure::{
 
 mod track;
 pub use track::{
-    Codec, INNER_MARKERS_EVENT, INNER_MARKERS_PLACE, MediaKind, TrackId, TrackInterval,
+    Codec, INNER_MARKERS_EVENT, INNER_MARKERS_PLACE, MediaKind, Missing, TrackId, TrackInterval,
 };
 
 mod aggregated;

@@ -293,11 +293,20 @@ pub struct TrackInterval {
     /// Since when the first decodable frame is awaited; `None` once it arrived, and for audio. The
     /// reader decides how long that may take.
     pub first_frame_awaited_since: Option<Instant>,
-    /// Since when the track is expected without a packet in the interval. A track is expected when
+    /// The track is expected, and no packet of it came in the interval. A track is expected when
     /// it was negotiated (RFC 8829: a media section in which the peer sends) and, in a conference,
-    /// when its sender is not muted and its layer is not switched off. The reader decides how long
-    /// it may take to begin.
-    pub missing_since: Option<Instant>,
+    /// when its sender is not muted and its layer is not switched off.
+    pub missing: Option<Missing>,
+}
+
+/// Media that is expected and does not come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Since when it is expected.
+    pub since: Instant,
+    /// It had begun since then (video: with a frame that can be decoded), and has stopped.
+    /// Otherwise it has yet to begin; the reader decides how long that may take.
+    pub has_stopped: bool,
 }
 
 impl TrackInterval {

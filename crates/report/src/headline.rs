@@ -69,7 +69,7 @@ const MISSING_RATIO_MAX: f64 = 0.01;
 fn everybody_played_or_was_judged(summary: &Summary) -> bool {
     !summary.objectives.is_empty()
         || (summary.participants.failed == 0
-            && (summary.participants.playing > 0 || summary.sent.is_some())
+            && (summary.participants.playing > without_frame(summary) || summary.sent.is_some())
             && summary.media().iter().all(|(_, media)| {
                 media.tracks_missing == 0 && media.missing_ratio.unwrap_or(0.0) <= MISSING_RATIO_MAX
             })
@@ -80,6 +80,14 @@ fn everybody_played_or_was_judged(summary: &Summary) -> bool {
                 // Players that never began played nothing that could stall.
                 playback.stall_ratio.is_some_and(|ratio| ratio <= MISSING_RATIO_MAX)
             }))
+}
+
+/// Viewers who got packets, and never a frame that could be shown.
+fn without_frame(summary: &Summary) -> u64 {
+    // Members of a chat play by its messages.
+    let can_tell = summary.chat.is_none();
+    let without = summary.participants.playing.saturating_sub(summary.first_frame.reached);
+    if can_tell { without } else { 0 }
 }
 
 /// The answer in one sentence; `aborted` says what ended a run that was aborted.
@@ -222,6 +230,7 @@ fn played(summary: &Summary) -> String {
     let clean = crowd.failed == 0
         && summary.bottleneck.is_none()
         && crowd.playing > 0
+        && without_frame(summary) == 0
         && !summary.events.contains_key(INNER_MARKERS_EVENT)
         && loss < 0.001
         && !summary.events.contains_key(TIME_JUMP_EVENT)
@@ -232,6 +241,7 @@ fn played(summary: &Summary) -> String {
         .media()
         .iter()
         .filter_map(|(name, media)| missing(name, media))
+        .chain(frameless(summary))
         .chain(summary.playback.iter().filter_map(stalled))
         .chain(inner_markers(summary))
         .chain(time_jumps(summary))
@@ -279,6 +289,12 @@ fn missing(name: &str, media: &Media) -> Option<String> {
             Some(format!("; {name} was never received on {never} of {} tracks", media.tracks))
         }
     }
+}
+
+/// Viewers without a frame, for the end of a sentence.
+fn frameless(summary: &Summary) -> Option<String> {
+    let without = without_frame(summary);
+    (without > 0).then(|| format!("; {without} of them never had a frame"))
 }
 
 /// Stalls, for the end of a sentence.
@@ -354,9 +370,10 @@ mod tests {
 
     use throng_observation::run::{ABORT_EVENT, Ending, EventRow};
     use throng_observation::{
-        Failure, FailureReason, INNER_MARKERS_EVENT, Outcome, RunTime, TIME_JUMP_EVENT,
+        Failure, FailureReason, INNER_MARKERS_EVENT, Outcome, Phase, RunTime, TIME_JUMP_EVENT,
     };
 
+    use crate::summary::RunOutcome;
     use crate::{example, summarise};
 
     #[test]
@@ -415,6 +432,22 @@ mod tests {
             "10 viewers played cleanly for 8 s",
             "it was ended before its time"
         );
+    }
+
+    #[test]
+    fn viewers_who_got_packets_and_no_frame_did_not_play_cleanly() {
+        let mut run = example::healthy(10, 20);
+        for row in run.participants.iter_mut().take(4) {
+            row.reached.remove(&Phase::FirstFrame);
+        }
+        let of = |run: &_| summarise(run, &[], Duration::ZERO);
+        let some = of(&run);
+        assert_eq!(some.headline, "10 viewers played for 20 s; 4 of them never had a frame");
+        assert_eq!(some.outcome, RunOutcome::Met);
+        for row in &mut run.participants {
+            row.reached.remove(&Phase::FirstFrame);
+        }
+        assert_eq!(of(&run).outcome, RunOutcome::Missed);
     }
 
     #[test]

@@ -99,7 +99,7 @@ fn interval(track: u16, kind: MediaKind, ended_at: Instant, second: i64) -> Trac
         oven_rtc_tester_delay_us: Some(300),
         source_fps: (kind == MediaKind::Video).then_some(30.0),
         picture_lines: None,
-        missing_since: None,
+        missing: None,
         first_frame_awaited_since: None,
         frames_due_us: if kind == MediaKind::Video { 1_000_000 } else { 0 },
     }

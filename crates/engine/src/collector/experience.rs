@@ -148,7 +148,7 @@ mod tests {
             frames_due_us: 1_000_000,
             first_frame_awaited_since: None,
             picture_lines: None,
-            missing_since: None,
+            missing: None,
         };
         change(&mut interval);
         interval

@@ -13,7 +13,7 @@ use super::participants::{Participants, Sender};
 use crate::clock::RunClock;
 
 /// The interval as it is counted; `None` while it has no meaning. `due_for_us`: if no packet
-/// arrived, how long media had been expected when the interval began. `awaited_for_us`: how long
+/// arrived, how long media had been expected to begin when the interval began. `awaited_for_us`: how long
 /// the first frame had been awaited. `is_intended`: for some of the interval the sender sent
 /// nothing on purpose.
 fn judge(
@@ -60,7 +60,10 @@ pub(super) fn judged(
     let active_us = i64::try_from(interval.counters.active_us).unwrap_or(i64::MAX);
     let began = RunTime(ended.0.saturating_sub(active_us));
     let for_us = |since: Instant| began.0 - clock.run_time(since).0;
-    let due_for_us = interval.missing_since.map(for_us);
+    // What has stopped had its time to begin.
+    let due_for_us = interval
+        .missing
+        .map(|missing| if missing.has_stopped { i64::MAX } else { for_us(missing.since) });
     let awaited_for_us = interval.first_frame_awaited_since.map(for_us);
     let sender = participants.get(id).and_then(|receiver| receiver.sender_of(interval.track));
     let is_intended = match sender.map_or(Sender::Unknown, |sender| participants.sender(sender)) {
@@ -76,7 +79,10 @@ pub(super) fn judged(
 
 #[cfg(test)]
 mod tests {
-    use throng_observation::{TrackCounters, TrackId};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use throng_observation::{Missing, TrackCounters, TrackId};
 
     use super::*;
 
@@ -99,7 +105,7 @@ mod tests {
             frames_due_us: 1_000_000,
             first_frame_awaited_since: None,
             picture_lines: None,
-            missing_since: None,
+            missing: None,
         }
     }
 
@@ -123,6 +129,21 @@ mod tests {
                 judged.map(|i| (i.counters.active_us, i.counters.freeze_us, i.counters.missing_us));
             assert_eq!(figures, expect, "{what}");
         }
+    }
+
+    #[test]
+    fn what_has_begun_and_stops_is_missing_at_once() {
+        let started_at = Instant::now();
+        let clock = RunClock { start: started_at };
+        let participants = Participants::new(Arc::from([]), 1);
+        let of = |has_stopped| {
+            let missing = Some(Missing { since: started_at, has_stopped });
+            let ended_at = started_at + Duration::from_secs(2);
+            let interval = TrackInterval { ended_at, missing, ..interval(MediaKind::Audio) };
+            judged(interval, 0, &participants, clock, 3 * S)
+                .map(|interval| interval.counters.missing_us)
+        };
+        assert_eq!((of(false), of(true)), (None, Some(1_000_000)));
     }
 
     #[test]

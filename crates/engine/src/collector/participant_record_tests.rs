@@ -19,7 +19,7 @@ fn interval(packets_original: u64) -> TrackInterval {
         frames_due_us: 0,
         first_frame_awaited_since: None,
         picture_lines: None,
-        missing_since: None,
+        missing: None,
     }
 }
 

@@ -151,7 +151,7 @@ impl Run {
             frames_due_us: due_us,
             first_frame_awaited_since: None,
             picture_lines: None,
-            missing_since: None,
+            missing: None,
         };
         self.observe(id, end, Observation::Playback(Box::new(interval)));
         self.observe(id, end, Observation::Interval(Box::new(track)));

@@ -382,7 +382,7 @@ mod tests {
             frames_due_us: active_ms * 1000,
             first_frame_awaited_since: None,
             picture_lines: None,
-            missing_since: None,
+            missing: None,
         }
     }
 

@@ -65,7 +65,7 @@ fn late_seconds(delays_us: &[u32], from_s: usize, unloaded: Unloaded) -> Vec<boo
             frames_due_us: 0,
             first_frame_awaited_since: None,
             picture_lines: None,
-            missing_since: None,
+            missing: None,
         };
         let observation = Observation::Interval(Box::new(interval));
         collector.take(DriverEvent::Observed { id: 0, at, observation });

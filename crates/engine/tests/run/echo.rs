@@ -123,7 +123,7 @@ impl Echo {
             frames_due_us: 1_000_000,
             first_frame_awaited_since: None,
             picture_lines: None,
-            missing_since: None,
+            missing: None,
         }))));
     }
 }

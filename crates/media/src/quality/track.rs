@@ -175,6 +175,11 @@ impl TrackMeter {
     pub fn packet_with_payload(&mut self, packet: &Packet, payload: &[u8]) {
         self.counters.wire_bytes += u64::from(packet.wire_bytes);
         self.first_packet_at.get_or_insert(packet.arrived_at);
+        if self.pictures.is_none()
+            && let FramesDue::Awaited(_) = self.frames_due
+        {
+            self.frames_due = FramesDue::Since(packet.arrived_at);
+        }
         let now_ms = self.ms(packet.arrived_at);
         match self.sequence.packet(packet.sequence, packet.retransmitted, now_ms) {
             Arrival::Probation => {
@@ -362,7 +367,17 @@ impl TrackMeter {
             picture_lines: None,
             frames_due_us: micros(frames_due),
             first_frame_awaited_since,
-            missing_since: None,
+            missing: None,
+        }
+    }
+
+    /// When it began since it was announced or resumed: the first packet, of video the first frame
+    /// that can be decoded.
+    #[must_use]
+    pub fn begun_at(&self) -> Option<Instant> {
+        match self.frames_due {
+            FramesDue::Awaited(_) => None,
+            FramesDue::Since(at) => Some(at),
         }
     }
 

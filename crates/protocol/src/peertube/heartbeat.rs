@@ -236,7 +236,7 @@ mod tests {
             picture_lines,
             frames_due_us: 0,
             first_frame_awaited_since: None,
-            missing_since: None,
+            missing: None,
         };
         heartbeat.shows(&shown(MediaKind::Video, Some(720), Some(24.98)));
         heartbeat.shows(&shown(MediaKind::Audio, None, None));

@@ -10,7 +10,7 @@ use throng_media::quality::{Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
 use throng_media::rtp::RtpHeader;
 use throng_observation::{
-    Detail, MediaKind, Observation, Phase, SENDER_CLOCK_PLACE, TIME_JUMP_PLACE, TrackId,
+    Detail, MediaKind, Missing, Observation, Phase, SENDER_CLOCK_PLACE, TIME_JUMP_PLACE, TrackId,
     TrackInterval,
 };
 
@@ -494,8 +494,9 @@ impl Receiver {
         let expected = self.expected.filter(|due| due.until.is_none_or(|until| now < until));
         for track in &mut self.tracks {
             let due = expected.filter(|_| !track.has_ended && track.meter.is_quiet(now));
+            let has_stopped = track.meter.begun_at().is_some();
             let mut interval = take(&mut track.meter, now);
-            interval.missing_since = due.map(|due| due.since);
+            interval.missing = due.map(|due| Missing { since: due.since, has_stopped });
             interval.picture_lines = track.picture.lines();
             self.observed.push(Observation::Interval(Box::new(interval)));
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use throng_observation::{
-    CaptureBasis, ChatCounters, ChatInterval, Codec, LiveInterval, MediaKind, Observation,
+    CaptureBasis, ChatCounters, ChatInterval, Codec, LiveInterval, MediaKind, Missing, Observation,
     PlaybackCounters, PlaybackInterval, SentCounters, SentInterval, TrackCounters, TrackId,
     TrackInterval,
 };
@@ -60,7 +60,8 @@ impl Story {
                 frames_due_us: length_us,
                 first_frame_awaited_since: None,
                 picture_lines: None,
-                missing_since: is_missing.then(|| self.at(ready)),
+                missing: is_missing
+                    .then(|| Missing { since: self.at(ready), has_stopped: number % 2 == 0 }),
             };
             self.observe(number, ended, Observation::Interval(Box::new(interval)));
         }

@@ -229,7 +229,7 @@ impl Meter {
                 picture_lines: lines.filter(|_| is_video),
                 frames_due_us: due_us + stall_us,
                 first_frame_awaited_since: None,
-                missing_since: None,
+                missing: None,
             };
             observe(Observation::Interval(Box::new(interval)));
         }

@@ -85,9 +85,24 @@ fn missed(audio_s: u64) -> [Vec<Duration>; 2] {
     }
     let of = |track: u16| {
         let mine = fixture.intervals().into_iter().filter(|it| it.track.0 == track);
-        mine.filter_map(|it| Some(it.missing_since? - plays_since)).collect()
+        mine.filter_map(|it| Some(it.missing?.since - plays_since)).collect()
     };
     [of(0), of(1)]
+}
+
+/// A picture that came whole, and nothing after it.
+#[test]
+fn media_that_began_has_stopped_and_is_not_awaited() {
+    for (came, has_stopped) in [(0, false), (2, true)] {
+        let mut fixture = Fixture::playing(SDP);
+        for sequence in 0..came {
+            fixture.receives(&frame(0, sequence));
+        }
+        fixture.wait(Duration::from_millis(2_500));
+        let missing: Vec<_> = fixture.intervals().into_iter().filter_map(|it| it.missing).collect();
+        assert!(!missing.is_empty());
+        assert!(missing.iter().all(|it| it.has_stopped == has_stopped), "{missing:?}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use throng_media::quality::TrackMeter;
-use throng_observation::{MediaKind, Observation, TrackInterval};
+use throng_observation::{MediaKind, Missing, Observation, TrackInterval};
 
 use super::{Receiver, SenderState};
 use crate::signalling::room::RoomStream;
@@ -126,7 +126,7 @@ impl Receiver {
         now: Instant,
         take: fn(&mut TrackMeter, Instant) -> TrackInterval,
     ) {
-        let mut missing: Vec<(u16, Instant)> = self
+        let mut missing: Vec<(u16, Missing)> = self
             .due
             .sections
             .iter()
@@ -135,8 +135,12 @@ impl Receiver {
                     .tracks
                     .iter()
                     .filter(|track| track.has_sender() && track.section == due.format.section);
-                held.all(|track| track.meter.is_quiet(now))
-                    .then_some((due.format.section, due.since))
+                let mut has_stopped = false;
+                held.all(|track| {
+                    has_stopped |= track.meter.begun_at().is_some_and(|at| at >= due.since);
+                    track.meter.is_quiet(now)
+                })
+                .then_some((due.format.section, Missing { since: due.since, has_stopped }))
             })
             .collect();
         for track in self.tracks.iter_mut().filter(|track| track.has_sender()) {
@@ -150,17 +154,17 @@ impl Receiver {
                 interval.frames_due_us = 0;
             }
             let at = missing.iter().position(|(section, _)| *section == track.section);
-            interval.missing_since = at.map(|at| missing.swap_remove(at).1);
+            interval.missing = at.map(|at| missing.swap_remove(at).1);
             self.observed.push(Observation::Interval(Box::new(interval)));
         }
-        for (section, since) in missing {
-            self.report_missing(section, since, now);
+        for (section, missing) in missing {
+            self.report_missing(section, missing, now);
         }
         self.due.sections.iter_mut().for_each(|due| due.told_until = now);
     }
 
     /// Reports missing media in an expected section without an active track.
-    fn report_missing(&mut self, section: u16, since: Instant, now: Instant) {
+    fn report_missing(&mut self, section: u16, missing: Missing, now: Instant) {
         let Some(due) = self.due.sections.iter().find(|due| due.format.section == section) else {
             return;
         };
@@ -175,9 +179,9 @@ impl Receiver {
             }
         };
         let Some(track) = self.tracks.get_mut(at) else { return };
-        track.meter.resume(told_until.max(since));
+        track.meter.resume(told_until.max(missing.since));
         let interval = track.end_interval(now, TrackMeter::take_interval);
-        let interval = TrackInterval { missing_since: Some(since), ..interval };
+        let interval = TrackInterval { missing: Some(missing), ..interval };
         self.observed.push(Observation::Interval(Box::new(interval)));
     }
 

@@ -31,6 +31,23 @@ fn what_was_agreed_on_and_never_comes_is_missing_from_the_first_second() {
     assert_eq!((fixture.opened.as_slice(), fixture.receiver.track_count()), (&opened[..], 2));
 }
 
+/// Whether each of the last intervals without media is of a track that had begun.
+fn have_stopped(fixture: &Fixture) -> Vec<bool> {
+    let missing = fixture.intervals.iter().filter_map(|interval| interval.missing);
+    missing.map(|missing| missing.has_stopped).collect()
+}
+
+#[test]
+fn what_began_has_stopped_and_what_never_came_is_awaited() {
+    let mut fixture = Fixture::new(SDP, false);
+    fixture.run(2_100, &[(VP8, 33)]);
+    assert_eq!(have_stopped(&fixture), [false, false], "the sound never came");
+    fixture.run(1_000, &[(OPUS, 20), (VP8, 33)]);
+    fixture.missing();
+    fixture.run(2_000, &[(VP8, 33)]);
+    assert_eq!(have_stopped(&fixture), [true, true], "it came and stopped");
+}
+
 #[test]
 fn what_stops_is_missing_and_counts_from_when_it_was_agreed_on() {
     let mut fixture = Fixture::new(SDP, false);

@@ -125,7 +125,7 @@ impl Fixture {
         let missing = |interval: &TrackInterval| {
             Some((
                 interval.kind,
-                interval.ended_at.duration_since(interval.missing_since?).as_secs(),
+                interval.ended_at.duration_since(interval.missing?.since).as_secs(),
             ))
         };
         reported.iter().filter_map(missing).collect()
