@@ -30,6 +30,9 @@ pub use proof::{
 };
 pub(crate) mod proof_text;
 
+mod so_far;
+pub use so_far::so_far;
+
 pub mod text;
 
 #[cfg(test)]
@@ -314,7 +317,21 @@ pub struct MatrixResponse {
     pub interactions: Vec<Interaction>,
 }
 
+/// What the answer ends with while runs are missing.
+const NOT_FINISHED: &str = "; not finished";
+
 impl MatrixReport {
+    /// The same while runs are made: pairs that are made once more may follow those that are
+    /// planned.
+    #[must_use]
+    pub fn in_progress(mut self) -> Self {
+        if !self.partial {
+            self.partial = true;
+            self.headline.push_str(NOT_FINISHED);
+        }
+        self
+    }
+
     /// The quantity that the report is about.
     pub(crate) fn service(&self) -> Quantity {
         match self.measure {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use throng_analysis::experiment::{CapacityPrediction, ProofOutcome, RatioEstimate};
 use throng_observation::untrusted;
 
-use super::{MatrixMeasure, MatrixReport, ProofPair, VariantProof};
+use super::{MatrixMeasure, MatrixReport, NOT_FINISHED, ProofPair, VariantProof};
 use crate::Quantity;
 use crate::cause;
 use crate::columns::columns;
@@ -114,7 +114,7 @@ pub(crate) fn elasticity(proof: &VariantProof) -> Option<String> {
 /// The answers of all variants in one line.
 pub(super) fn headline(report: &MatrixReport) -> String {
     let answers: Vec<&str> = report.proofs.iter().map(|proof| proof.answer.as_str()).collect();
-    let more = if report.partial { "; not finished" } else { "" };
+    let more = if report.partial { NOT_FINISHED } else { "" };
     if answers.is_empty() {
         return format!("nothing was compared{more}");
     }

@@ -9,8 +9,8 @@ use throng_observation::units::{bit_rate, count, percent};
 use throng_observation::untrusted;
 
 use super::{
-    CellVerdict, MatrixCell, MatrixMeasure, MatrixReport, MatrixResponse, MatrixRun, RunFigures,
-    RunStatus,
+    CellVerdict, MatrixCell, MatrixMeasure, MatrixReport, MatrixResponse, MatrixRun, NOT_FINISHED,
+    RunFigures, RunStatus,
 };
 use crate::Quantity;
 use crate::columns::columns;
@@ -282,7 +282,7 @@ pub(super) fn headline(report: &MatrixReport) -> String {
         let _ = write!(headline, "; {resource} confirmed by {factor} in {yes} of {all}");
     }
     if report.partial {
-        headline.push_str("; not finished");
+        headline.push_str(NOT_FINISHED);
     }
     headline
 }

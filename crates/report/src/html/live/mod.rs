@@ -10,10 +10,12 @@ use super::{SCRIPT, flame, matrix, sections, server};
 use crate::matrix::MatrixReport;
 use crate::summary::Summary;
 
+mod experiment;
 mod history;
 mod parts;
 mod strip;
 
+pub use experiment::{RunInProgress, experiment_strip};
 pub use history::{HistoryRow, history};
 pub use parts::{Part, Sent, parts, to_json};
 pub use strip::strip;
@@ -25,8 +27,23 @@ pub enum ServedBy {
     Run,
     /// `throng watch`, of what it watches.
     Watch,
+    /// `throng matrix` and `throng prove`, of the whole experiment.
+    Experiment,
+    /// The same, of one of its runs, which another process writes.
+    Cell,
     /// `throng serve`, which can be ended by nobody who looks.
     Serve,
+}
+
+impl ServedBy {
+    /// Whether it keeps marks of a moment.
+    #[must_use]
+    pub fn keeps_marks(self) -> bool {
+        match self {
+            Self::Run | Self::Watch => true,
+            Self::Experiment | Self::Cell | Self::Serve => false,
+        }
+    }
 }
 
 /// How a page is served.
@@ -34,7 +51,7 @@ pub enum ServedBy {
 pub struct Served<'a> {
     /// What the scripts of the page are let run by.
     pub nonce: &'a str,
-    /// The strip at its top, as [`strip()`] makes it; empty without one.
+    /// The strip at its top, as [`strip()`] or [`experiment_strip`] makes it; empty without one.
     pub strip: &'a str,
     /// What serves it.
     pub by: ServedBy,
@@ -60,8 +77,8 @@ impl Served<'_> {
     /// The page of a matrix or a proof.
     #[must_use]
     pub fn matrix(&self, report: &MatrixReport) -> String {
-        let body = parts::wrapped("answer", &matrix::body(report));
-        self.page(&report.headline, matrix::STYLE, &body)
+        let parts = matrix::sections(report).map(|(id, html)| parts::wrapped(id, &html));
+        self.page(&report.headline, matrix::STYLE, &parts.concat())
     }
 
     /// A page that only says something: that a run is about to begin, what is wrong with it.
@@ -104,17 +121,28 @@ fn controls(by: ServedBy) -> String {
             "End the watch?",
             "The watch has ended. The page stays as it is; its file has what was measured.",
         ),
+        ServedBy::Experiment => (
+            "End the experiment",
+            "End the experiment, and report what is done? It can be continued.",
+            "The command has ended. The page stays as it is, and is in the folder.",
+        ),
+        ServedBy::Cell => {
+            ("", "", "The command has ended. The page stays as it is; its run folder has it.")
+        }
         ServedBy::Serve => {
             ("", "", "throng serve has ended. The page stays as it is; the run may go on.")
         }
     };
+    let mark = if by.keeps_marks() { MARK } else { "" };
     format!(
         "<form class=\"part controls\" id=\"controls\" data-ask=\"{ask}\" data-over=\"{over}\" \
-         hidden><input name=\"text\" maxlength=\"200\" placeholder=\"what happens now\" \
-         aria-label=\"Mark\"> <button>Mark</button> <button type=\"button\" id=\"stop\">{end}\
-         </button> <output></output></form>"
+         hidden>{mark}<button type=\"button\" id=\"stop\">{end}</button> <output></output></form>"
     )
 }
+
+/// The words of a mark, and what keeps it.
+const MARK: &str = "<input name=\"text\" maxlength=\"200\" placeholder=\"what happens now\" \
+                    aria-label=\"Mark\"> <button>Mark</button> ";
 
 /// A page whose `body`, its landmarks, is escaped already; its script runs where the header of the
 /// answer has the nonce.
@@ -185,15 +213,31 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_by_what_serves_the_page() {
-        for (by, ask, over) in [
-            (ServedBy::Run, "End the run, and report?", "The command has ended."),
-            (ServedBy::Watch, "End the watch?", "The watch has ended."),
-            (ServedBy::Serve, "", "throng serve has ended."),
+    fn the_end_is_told_by_what_serves_the_page_and_marks_are_of_what_keeps_them() {
+        for (by, ask, over, keeps_marks) in [
+            (ServedBy::Run, "End the run, and report?", "The command has ended.", true),
+            (ServedBy::Watch, "End the watch?", "The watch has ended.", true),
+            (ServedBy::Experiment, "End the experiment, and", "The command has ended.", false),
+            (ServedBy::Cell, "\"", "The command has ended.", false),
+            (ServedBy::Serve, "\"", "throng serve has ended.", false),
         ] {
             let page = Served { by, ..SERVED }.message("", "");
-            let words = format!("data-ask=\"{ask}\" data-over=\"{over}");
-            assert!(page.contains(&words), "{words}: {page}");
+            for words in [format!("data-ask=\"{ask}"), format!("data-over=\"{over}")] {
+                assert!(page.contains(&words), "{words}: {page}");
+            }
+            assert_eq!(page.contains("<button>Mark</button>"), keeps_marks, "{by:?}");
+        }
+    }
+
+    #[test]
+    fn a_matrix_is_served_in_the_sections_of_its_file() {
+        let report = crate::matrix::tests::campus();
+        let page = SERVED.matrix(&report);
+        let ids: Vec<&str> = parts(&page).map(|(id, _)| id).collect();
+        assert_eq!(ids[..3], ["contents", "strip", "answer"]);
+        let file = html::matrix::render(&report);
+        for (id, section) in parts(&page).filter(|(id, _)| *id != "strip") {
+            assert!(file.contains(section), "{id}");
         }
     }
 

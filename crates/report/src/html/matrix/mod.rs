@@ -21,25 +21,27 @@ pub(super) const STYLE: &str = include_str!("matrix.css");
 /// The whole page. Links lead to the reports of the runs, relative to the matrix's folder.
 #[must_use]
 pub fn render(report: &MatrixReport) -> String {
-    document_with(&format!("throng: {}", report.headline), STYLE, &body(report))
+    let body = sections(report).map(|(_, section)| section).concat();
+    document_with(&format!("throng: {}", report.headline), STYLE, &body)
 }
 
-/// What is on the page.
-pub(super) fn body(report: &MatrixReport) -> String {
+/// The sections of the page in their order, by the names of the parts that they are where it is
+/// served.
+pub(super) fn sections(report: &MatrixReport) -> [(&'static str, String); 10] {
+    // The runs of a proof are compared in pairs, not by the means of its cells.
+    let effects = if report.proofs.is_empty() { effects::render(report) } else { String::new() };
     [
-        head(report),
-        proofs::render(report),
-        map::render(report),
-        causes(report),
-        confirmations(report),
-        // The runs of a proof are compared in pairs, not by the means of its cells.
-        if report.proofs.is_empty() { effects::render(report) } else { String::new() },
-        curves::render(report),
-        hot_functions(report),
-        runs(report),
-        method(report),
+        ("answer", head(report)),
+        ("proofs", proofs::render(report)),
+        ("map", map::render(report)),
+        ("causes", causes(report)),
+        ("confirmations", confirmations(report)),
+        ("effects", effects),
+        ("curves", curves::render(report)),
+        ("functions", hot_functions(report)),
+        ("runs", runs(report)),
+        ("method", method(report)),
     ]
-    .concat()
 }
 
 fn head(report: &MatrixReport) -> String {
