@@ -67,8 +67,9 @@ impl Outlets {
         let metrics_url = metrics.as_ref().map(metrics_url);
         let answering = metrics.map(|port| exporter::serve(port, figures.clone())).transpose()?;
         let sending = collector.map(|to| exporter::send(to, figures.clone())).transpose()?;
-        let page =
-            page.map(|port| Page::start(port, figures.clone(), interrupt, by)).transpose()?;
+        let strip = figures.clone();
+        let strip = Box::new(move || strip.strip());
+        let page = page.map(|port| Page::start(port, strip, interrupt, by)).transpose()?;
         let is_wanted = answering.is_some() || sending.is_some() || page.is_some();
         let figures = is_wanted.then_some(figures);
         Ok(Served { figures, metrics_url, page, _exporters: [answering, sending] })

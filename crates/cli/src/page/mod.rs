@@ -4,6 +4,7 @@
 
 mod control;
 mod live_page;
+mod pages;
 mod run_site;
 mod source;
 
@@ -13,15 +14,18 @@ use throng_report::html::live::ServedBy;
 
 use crate::background::Background;
 use crate::console::{CliError, Interrupt, say};
-use crate::exporter::LiveFigures;
 use crate::http_server::Listener;
 use crate::secrets;
-pub(crate) use live_page::{LivePage, Now, new_nonce, policy};
+pub(crate) use live_page::{new_nonce, policy};
+pub(crate) use pages::Pages;
 pub(crate) use run_site::{RunSite, say_dropped};
 pub(crate) use source::{Source, Stamp, stamp_of};
 
 /// Most marks that wait for the command, which looks a few times a second.
 const MARKS_MAX: usize = 16;
+
+/// What makes the strip at the top of a page, as it is now.
+pub(crate) type Strip = Box<dyn Fn() -> String + Send + Sync>;
 
 /// The page of a command.
 pub(crate) struct Page {
@@ -34,7 +38,7 @@ impl Page {
     /// Serves it, and says where, with the token that ends the command by `interrupt` and marks it.
     pub(crate) fn start(
         port: Listener,
-        figures: LiveFigures,
+        strip: Strip,
         interrupt: &Interrupt,
         by: ServedBy,
     ) -> Result<Self, CliError> {
@@ -44,7 +48,7 @@ impl Page {
         let command = Arc::new(Commanded {
             token,
             interrupt: interrupt.clone(),
-            figures,
+            strip,
             source: Mutex::new(None),
             marks: Mutex::new(Vec::new()),
             apart: Mutex::new(()),
@@ -82,7 +86,7 @@ struct Commanded {
     /// Who has it may end and mark the command.
     token: String,
     interrupt: Interrupt,
-    figures: LiveFigures,
+    strip: Strip,
     /// `None` until there is a folder.
     source: Mutex<Option<Source>>,
     marks: Mutex<Vec<String>>,

@@ -1,4 +1,4 @@
-//! The paths of the page of one folder.
+//! The paths of the page of one folder, and of the runs below it, if it is a matrix.
 
 use std::sync::{Arc, TryLockError};
 
@@ -9,6 +9,7 @@ use throng_report::html::live::{Served, ServedBy};
 
 use super::control::{Order, order};
 use super::live_page::{LivePage, Now, new_nonce};
+use super::pages::Pages;
 use super::source::Source;
 use super::{Commanded, locked};
 use crate::console::{CliError, say};
@@ -17,6 +18,8 @@ use crate::http_server::{Reply, Site, is_read, only_read, text};
 /// The page of one folder, at the root of its server.
 pub(crate) struct RunSite {
     page: LivePage,
+    /// Those of a matrix's runs.
+    runs: Pages,
     nonce: String,
     of: Of,
 }
@@ -41,19 +44,23 @@ impl RunSite {
     }
 
     fn new(of: Of) -> Result<Self, CliError> {
-        Ok(Self { page: LivePage::default(), nonce: new_nonce()?, of })
+        let by = match &of {
+            Of::Command(_) => ServedBy::Cell,
+            Of::Folder(_) => ServedBy::Serve,
+        };
+        Ok(Self { page: LivePage::default(), runs: Pages::new(by)?, nonce: new_nonce()?, of })
     }
 
     /// Does something with the page as it is now.
     fn now<T>(&mut self, act: impl FnOnce(&mut LivePage, &Now<'_>) -> T) -> T {
-        let Self { page, nonce, of } = self;
+        let Self { page, nonce, of, .. } = self;
         match of {
             Of::Folder(source) => {
                 let served = Served { nonce, strip: "", by: ServedBy::Serve };
                 act(page, &Now { source: Some(source), served, is_readable: true })
             }
             Of::Command(command) => {
-                let (source, strip) = (locked(&command.source).clone(), command.figures.strip());
+                let (source, strip) = (locked(&command.source).clone(), (command.strip)());
                 // Held until the page is made.
                 let apart = command.apart.try_lock();
                 let is_readable = !matches!(apart, Err(TryLockError::WouldBlock));
@@ -63,6 +70,16 @@ impl RunSite {
         }
     }
 
+    /// A page of a run of a matrix, or what changes of it.
+    fn below(&mut self, path: &str) -> Option<Reply> {
+        let source = match &self.of {
+            Of::Command(command) => locked(&command.source).clone()?,
+            Of::Folder(source) => source.clone(),
+        };
+        let (run, source, what) = source.run_at(path.strip_prefix('/')?)?;
+        self.runs.answer(run, source, what)
+    }
+
     fn ordered(&self, request: &Request<()>) -> Response<Full<Bytes>> {
         let Of::Command(command) = &self.of else { return only_read() };
         match order(request, &command.token) {
@@ -70,6 +87,10 @@ impl RunSite {
                 command.interrupt.set();
                 let help = "It ends, and reports. Wait for it: Ctrl-C ends it at once now.\n";
                 text(StatusCode::ACCEPTED, help.into())
+            }
+            Ok(Order::Mark(_)) if !command.by.keeps_marks() => {
+                let help = "Marks are kept by a run: throng run, view, find and watch.\n";
+                text(StatusCode::NOT_FOUND, help.into())
             }
             Ok(Order::Mark(mark)) => {
                 if command.mark(mark) {
@@ -94,16 +115,19 @@ impl Site for RunSite {
         match request.uri().path() {
             "/" => self.now(LivePage::page),
             "/events" => self.now(LivePage::events),
-            _ => text(StatusCode::NOT_FOUND, "The page is at /.\n".into()).into(),
+            path => self.below(path).unwrap_or_else(|| {
+                text(StatusCode::NOT_FOUND, "The page is at /.\n".into()).into()
+            }),
         }
     }
 
     fn each_second(&mut self) {
         self.now(LivePage::each_second);
+        self.runs.each_second();
     }
 
     fn end(&mut self) {
-        say_dropped(self.now(LivePage::end));
+        say_dropped(self.now(LivePage::end) + self.runs.end());
     }
 }
 
@@ -119,21 +143,23 @@ mod tests {
     use std::sync::Mutex;
 
     use hyper::header;
-    use throng_report::openmetrics::Metrics;
 
     use super::*;
     use crate::console::Interrupt;
-    use crate::exporter::LiveFigures;
 
     fn site() -> (RunSite, Arc<Commanded>) {
+        site_of(ServedBy::Run)
+    }
+
+    fn site_of(by: ServedBy) -> (RunSite, Arc<Commanded>) {
         let command = Arc::new(Commanded {
             token: "t0ken".into(),
             interrupt: Interrupt::default(),
-            figures: LiveFigures::new(Metrics::of_watch("1.2.3"), None),
+            strip: Box::new(String::new),
             source: Mutex::new(None),
             marks: Mutex::default(),
             apart: Mutex::new(()),
-            by: ServedBy::Run,
+            by,
         });
         (RunSite::of_command(Arc::clone(&command)).unwrap(), command)
     }
@@ -179,6 +205,24 @@ mod tests {
         }
         assert_eq!(locked(&command.marks).len(), 16);
         assert_eq!(asked(&mut site, "POST", "/mark?text=now", "t0ken").status(), 429);
+    }
+
+    #[test]
+    fn an_experiment_ends_by_its_token_keeps_no_marks_and_has_its_runs_below_it() {
+        let (mut site, command) = site_of(ServedBy::Experiment);
+        let run = "/cells/01_a/1/";
+        assert_eq!(asked(&mut site, "GET", run, "").status(), 404, "no folder yet");
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("cells/01_a/1")).unwrap();
+        *locked(&command.source) = Some(Source::Matrix(folder.path().to_owned()));
+        assert_eq!(asked(&mut site, "GET", run, "").status(), 200);
+        assert_eq!(asked(&mut site, "GET", "/cells/01_a/2/", "").status(), 404);
+        assert_eq!(asked(&mut site, "POST", "/mark?text=now", "t0ken").status(), 404);
+        assert!(locked(&command.marks).is_empty());
+        assert_eq!(asked(&mut site, "POST", "/cells/01_a/1/stop", "t0ken").status(), 404);
+        assert!(!command.interrupt.is_set());
+        assert_eq!(asked(&mut site, "POST", "/stop", "t0ken").status(), 202);
+        assert!(command.interrupt.is_set());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use throng_folder::Folder;
 use throng_report::ReportRows;
 use throng_report::html::live::Served;
 use throng_report::matrix::MatrixReport;
@@ -38,7 +39,23 @@ pub(crate) fn stamp_of(files: impl IntoIterator<Item = PathBuf>) -> Stamp {
     files.into_iter().map(stamp).collect()
 }
 
+/// The folder in that of a matrix that has those of its runs, by cell and repeat.
+const CELLS: &str = "cells";
+
 impl Source {
+    /// The run of a matrix that a path below its page leads to: the run's part of the path, its
+    /// folder, to which no link led, and the rest of the path.
+    pub(super) fn run_at<'p>(&self, path: &'p str) -> Option<(&'p str, Self, &'p str)> {
+        let Self::Matrix(matrix) = self else { return None };
+        let (run, rest) = run_part(path)?;
+        let mut folder = matrix.clone();
+        for name in run.split('/') {
+            folder.push(name);
+            Folder::open_itself(&folder).ok()?;
+        }
+        Some((run, Self::Run(folder), rest))
+    }
+
     pub(super) fn stamp(&self) -> Stamp {
         match self {
             Self::Run(folder) => stamp_of(with_log(&folder.join("run.db"))),
@@ -58,12 +75,12 @@ impl Source {
             Self::Matrix(folder) => {
                 let Some(mut matrix) = kept::read_json::<MatrixReport>(folder, "matrix.json")?
                 else {
-                    let help = "Its page comes when all of its runs are done.";
+                    let help = "Its page comes with the first run of a cell.";
                     return Ok(served.message("in progress", help));
                 };
-                // Their pages are not below this one.
+                // Links lead to pages below this one alone.
                 for run in matrix.cells.iter_mut().flat_map(|cell| &mut cell.runs) {
-                    run.folder = None;
+                    run.folder = run.folder.take().filter(|folder| is_run(folder));
                 }
                 Ok(served.matrix(&matrix))
             }
@@ -73,6 +90,22 @@ impl Source {
             }
         }
     }
+}
+
+/// The first part of a path that can be a run of a matrix, `cells/CELL/REPEAT`, and what follows.
+fn run_part(path: &str) -> Option<(&str, &str)> {
+    let end = path.match_indices('/').nth(2)?.0;
+    let (run, rest) = path.split_at_checked(end)?;
+    let rest = rest.strip_prefix('/')?;
+    let mut names = run.split('/');
+    let is_cells = names.next() == Some(CELLS);
+    let is_name = |name: &str| !name.is_empty() && !name.starts_with('.');
+    (is_cells && names.all(is_name)).then_some((run, rest))
+}
+
+/// Whether a folder of a report can be that of a run.
+fn is_run(folder: &str) -> bool {
+    run_part(&format!("{folder}/")) == Some((folder, ""))
 }
 
 /// A database, and the log beside it in which the last seconds are (SQLite's write-ahead log).
@@ -103,20 +136,58 @@ mod tests {
     }
 
     #[test]
-    fn the_runs_of_a_matrix_have_no_links_that_lead_nowhere() {
+    fn the_runs_of_a_matrix_are_found_below_it_and_never_through_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let outside = place.path().join("outside");
+        let matrix = place.path().join("matrix");
+        let run = matrix.join("cells/01_a/1");
+        for folder in [&outside, &run] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::os::unix::fs::symlink(&outside, matrix.join("cells/01_a/2")).unwrap();
+        std::os::unix::fs::symlink(place.path(), matrix.join("cells/02_b")).unwrap();
+        let source = Source::Matrix(matrix);
+        let found = |path: &'static str| source.run_at(path);
+        assert_eq!(found("cells/01_a/1/"), Some(("cells/01_a/1", Source::Run(run.clone()), "")));
+        let events = Some(("cells/01_a/1", Source::Run(run), "events"));
+        assert_eq!(found("cells/01_a/1/events"), events);
+        for path in [
+            "",
+            "events",
+            "cells/01_a/1",
+            "cells/01_a/2/",
+            "cells/01_a/3/",
+            "cells/02_b/outside/",
+            "cells/../outside/",
+            "cells/01_a/../",
+            "cells//1/",
+            "other/01_a/1/",
+        ] {
+            assert_eq!(found(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_runs_of_a_matrix_have_links_that_lead_below_it_alone() {
         let folder = tempfile::tempdir().unwrap();
         let source = Source::Matrix(folder.path().to_owned());
         assert!(source.render(&SERVED).unwrap().contains("in progress"));
         let mut matrix = MatrixReport { headline: "two cells".into(), ..MatrixReport::default() };
-        let run = throng_report::matrix::MatrixRun {
-            folder: Some("cells/1/1".into()),
+        let folders = ["cells/1/1", "cells/../..", "javascript:alert(1)//", "/etc/x/y", "cells/1"];
+        let run = |folder: &str| throng_report::matrix::MatrixRun {
+            folder: Some(folder.into()),
             ..Default::default()
         };
-        let runs = vec![run];
+        let runs = Vec::from(folders.map(run));
         let cell = throng_report::matrix::MatrixCell { runs, ..Default::default() };
         matrix.cells.push(cell);
         std::fs::write(folder.path().join("matrix.json"), matrix.to_json()).unwrap();
         let page = source.render(&SERVED).unwrap();
-        assert!(page.contains("two cells") && !page.contains("href=\"cells"), "{page}");
+        assert!(page.contains("two cells"), "{page}");
+        let links: Vec<&str> = page.split("<a href=\"").skip(1).collect();
+        let mut led: Vec<&str> = links.iter().filter_map(|link| link.split('"').next()).collect();
+        led.retain(|link| !link.starts_with('#'));
+        led.dedup();
+        assert_eq!(led, ["cells/1/1/report.html"], "{page}");
     }
 }

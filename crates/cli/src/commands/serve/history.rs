@@ -1,6 +1,5 @@
 //! The pages of a folder of runs: the list, each run, comparisons and trends.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -9,20 +8,17 @@ use hyper::body::Bytes;
 use hyper::{Request, Response, StatusCode};
 use throng_folder::Folder;
 use throng_observation::calendar;
-use throng_report::html::live::{HistoryRow, Served, ServedBy, history};
+use throng_report::html::live::{HistoryRow, ServedBy, history};
 
 use super::named::{Named, in_path, in_query};
 use crate::commands::compare;
 use crate::commands::runs::{Entry, Known, again, ended, remarks};
 use crate::console::CliError;
 use crate::http_server::{Reply, Site, document, is_read, only_read, text};
-use crate::page::{LivePage, Now, Source, new_nonce, policy, say_dropped};
+use crate::page::{Pages, Source, new_nonce, policy, say_dropped};
 
 /// How long a list is shown again.
 const LIST_LASTS: Duration = Duration::from_secs(1);
-/// From so many pages on, those are forgotten at which nobody looks. As each is kept until its cost
-/// is made up for, they are few more: the one thread makes no more in that time.
-const PAGES_MAX: usize = 16;
 /// Most runs of a trend.
 const TREND_MAX: usize = 100;
 
@@ -41,7 +37,7 @@ pub(super) struct HistorySite {
     /// What could not be looked at, in sentences.
     unreadable: Vec<String>,
     /// By the names of the runs in URLs.
-    pages: BTreeMap<String, (Source, LivePage)>,
+    pages: Pages,
     nonce: String,
 }
 
@@ -56,7 +52,7 @@ impl HistorySite {
             listed_at: Instant::now(),
             runs: listed.entries.into_iter().map(Named::of).collect(),
             unreadable: listed.unreadable,
-            pages: BTreeMap::new(),
+            pages: Pages::new(ServedBy::Serve)?,
             nonce: new_nonce()?,
         })
     }
@@ -81,28 +77,14 @@ impl HistorySite {
         document(StatusCode::OK, page.into(), &policy(&self.nonce))
     }
 
-    /// The page of a run (`/RUN/`), and what changes of it (`/RUN/events`).
+    /// The page of a run (`/RUN/`), what changes of it (`/RUN/events`), and the same of the runs of
+    /// a matrix below it.
     fn of_run(&mut self, path: &str) -> Option<Reply> {
         let (name, what) = path.strip_prefix('/')?.split_once('/')?;
-        let act = match what {
-            "" => LivePage::page,
-            "events" => LivePage::events,
-            _ => return None,
-        };
         let run = in_path(&self.runs, name)?;
         // It may have become a link since it was listed.
         Folder::open_itself(&run.entry.path).ok()?;
-        if self.pages.len() >= PAGES_MAX {
-            self.pages.retain(|_, (_, page)| !page.is_idle());
-        }
-        let source = source(&run.entry);
-        // A name may have become that of another kind of run.
-        if self.pages.get(&run.address).is_none_or(|(before, _)| *before != source) {
-            self.pages.insert(run.address.clone(), (source, LivePage::default()));
-        }
-        let (source, page) = self.pages.get_mut(&run.address)?;
-        let served = served(&self.nonce);
-        Some(act(page, &Now { source: Some(source), served, is_readable: true }))
+        self.pages.answer(&run.address, source(&run.entry), what)
     }
 
     /// Two runs in comparison; an error says what to ask for.
@@ -147,25 +129,12 @@ impl Site for HistorySite {
     }
 
     fn each_second(&mut self) {
-        let served = served(&self.nonce);
-        for (source, page) in self.pages.values_mut() {
-            page.each_second(&Now { source: Some(source), served, is_readable: true });
-        }
+        self.pages.each_second();
     }
 
     fn end(&mut self) {
-        let served = served(&self.nonce);
-        let mut dropped = 0;
-        for (source, page) in self.pages.values_mut() {
-            dropped += page.end(&Now { source: Some(source), served, is_readable: false });
-        }
-        say_dropped(dropped);
+        say_dropped(self.pages.end());
     }
-}
-
-/// How the page of a run is served.
-fn served(nonce: &str) -> Served<'_> {
-    Served { nonce, strip: "", by: ServedBy::Serve }
 }
 
 /// A page for which runs are read as a whole.
@@ -216,15 +185,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_of_a_name_is_of_what_has_it_now() {
+    fn the_page_of_a_run_is_made_by_its_kind() {
         let folder = tempfile::tempdir().unwrap();
         let run = RunFolder::create(folder.path().join("run"), &RunInfo::default()).unwrap();
         run.finish(Ending::Complete, RunTime(5_000_000)).unwrap();
         let mut site = HistorySite::of(folder.path()).unwrap();
-        assert!(site.of_run("/run/").is_some());
-        assert!(matches!(site.pages["run"].0, Source::Run(_)));
+        assert!(site.of_run("/run/").is_some() && site.of_run("/run/cells/01_a/1/").is_none());
+        std::fs::create_dir_all(folder.path().join("run/cells/01_a/1")).unwrap();
+        assert!(site.of_run("/run/cells/01_a/1/").is_none(), "a run has none below it");
         site.runs.iter_mut().for_each(|run| run.entry.kind = "matrix".into());
-        assert!(site.of_run("/run/").is_some());
-        assert!(matches!(site.pages["run"].0, Source::Matrix(_)));
+        assert!(site.of_run("/run/").is_some() && site.of_run("/run/cells/01_a/1/").is_some());
     }
 }
