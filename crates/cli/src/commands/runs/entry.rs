@@ -186,20 +186,24 @@ impl Entry {
         let (kind, command) = options.ok().flatten().unwrap_or_default().kind();
         self.kind = kind.into();
         self.outcome = UNFINISHED.into();
-        match read_json::<MatrixFile>(&self.path, "matrix.json") {
+        let is_open = match read_json::<MatrixFile>(&self.path, "matrix.json") {
             Ok(Some(matrix)) => {
                 self.headline = Some(matrix.headline);
                 self.scenario = matrix.name;
-                if !matrix.partial {
-                    self.outcome = DONE.into();
-                }
+                matrix.partial
             }
-            Ok(None) => {
-                self.problems.push(format!(
-                    "it is in progress or was killed; `throng {command} --resume` continues it"
-                ));
+            Ok(None) => true,
+            Err(problem) => {
+                self.problems.push(problem);
+                return;
             }
-            Err(problem) => self.problems.push(problem),
+        };
+        if is_open {
+            self.problems.push(format!(
+                "it is in progress or was ended early; `throng {command} --resume` continues it"
+            ));
+        } else {
+            self.outcome = DONE.into();
         }
     }
 }

@@ -229,6 +229,26 @@ fn a_run_is_kept_for_labels_that_cannot_be_read_and_for_no_problem_that_names_th
 }
 
 #[test]
+fn an_experiment_with_missing_runs_is_unfinished_and_says_how_it_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("proof");
+    fs::create_dir(&at).unwrap();
+    fs::write(at.join("matrix.toml"), "").unwrap();
+    fs::write(at.join("options.json"), "{\"options\": {\"kind\": \"proof\"}}").unwrap();
+    for (answer, outcome, goes_on) in [
+        (None, "unfinished", true),
+        (Some("{\"headline\": \"so far\", \"partial\": true}"), "unfinished", true),
+        (Some("{\"headline\": \"all\", \"partial\": false}"), "done", false),
+        (Some("{"), "unfinished", false),
+    ] {
+        answer.iter().for_each(|text| fs::write(at.join("matrix.json"), text).unwrap());
+        let entry = Entry::of(&at).unwrap();
+        let says = entry.problems.iter().any(|said| said.contains("`throng prove --resume`"));
+        assert_eq!((entry.outcome.as_str(), says), (outcome, goes_on), "{answer:?}");
+    }
+}
+
+#[test]
 fn a_run_in_progress_is_not_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let info = RunInfo { started_at_unix_us: now_us() - DAY_US, ..RunInfo::default() };
