@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::listen::ListenAddress;
 use super::parsers::count_from_one;
 
 #[derive(Debug, Args)]
@@ -43,6 +44,11 @@ pub(crate) struct Matrix {
     /// Also add the answer as Markdown to the end of this file, such as $GITHUB_STEP_SUMMARY
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
+    /// Serve the page of the answer while the runs are made, at http://ADDRESS/: 7090 (of this
+    /// machine alone), 127.0.0.1:0 (any free port), loadgen.lan:7090; the address that is printed
+    /// has the token by which the command can be ended there; docs/serve.md
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) serve: Option<ListenAddress>,
     /// Print matrix.json at the end instead of the tables
     #[arg(long)]
     pub(crate) json: bool,

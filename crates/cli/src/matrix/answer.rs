@@ -5,8 +5,7 @@ use std::path::Path;
 use throng_analysis::demand::Demand;
 use throng_analysis::experiment::ProofOutcome;
 use throng_report::matrix::{
-    MatrixCell, MatrixInput, MatrixReport, MatrixRun, RunStatus, VariantProof, summarise, text,
-    with_proofs,
+    MatrixCell, MatrixInput, MatrixReport, MatrixRun, RunStatus, summarise, text, with_proofs,
 };
 use throng_scenario::matrix::PlannedRun;
 
@@ -17,8 +16,8 @@ use super::run::measure;
 use crate::console::{CliError, Exit, print, print_json, say};
 use crate::named_file::append;
 
-/// Least pairs that count for an early end that says that a change has no effect.
-const PAIRS_TO_BE_SAME: usize = 4;
+/// The file of the answer.
+pub(super) const MATRIX_JSON: &str = "matrix.json";
 
 /// Measures, writes matrix.json and report.html, prints, and adds Markdown to a file.
 pub(super) fn make(
@@ -27,9 +26,9 @@ pub(super) fn make(
     as_json: bool,
     markdown: Option<&Path>,
 ) -> Result<MatrixReport, CliError> {
-    let report = report(plan, folder);
+    let report = report(plan, folder, &mut |planned| measured(planned, plan, folder));
     let json = report.to_json();
-    folder.put("matrix.json", &json)?;
+    folder.put(MATRIX_JSON, &json)?;
     let page = folder.put("report.html", &throng_report::html::matrix::render(&report))?;
     if as_json {
         print_json(&json);
@@ -45,22 +44,12 @@ pub(super) fn make(
     Ok(report)
 }
 
-/// Whether the first `pairs` pairs of a proof decide all of its variants.
-pub(super) fn is_decided(plan: &MatrixPlan, folder: &MatrixFolder, pairs: u32) -> bool {
-    let report = report(&plan.clone().ending_after(pairs), folder);
-    // Two pairs that are alike by chance have no spread: that nothing changed takes more of them.
-    let is_settled = |proof: &VariantProof| match proof.outcome {
-        ProofOutcome::NotDecided => false,
-        ProofOutcome::Same | ProofOutcome::Refuted => {
-            proof.effect.is_some_and(|effect| effect.pairs >= PAIRS_TO_BE_SAME)
-        }
-        _ => true,
-    };
-    !report.proofs.is_empty() && report.proofs.iter().all(is_settled)
-}
-
-/// Measures every run, one at a time.
-fn report(plan: &MatrixPlan, folder: &MatrixFolder) -> MatrixReport {
+/// Every run as `measured` has it, one at a time, put together.
+pub(super) fn report(
+    plan: &MatrixPlan,
+    folder: &MatrixFolder,
+    measured: &mut dyn FnMut(&PlannedRun) -> (MatrixRun, Vec<Demand>),
+) -> MatrixReport {
     let mut repeated = repeated(plan, folder);
     // Those that were never made are of a run that goes on, or of a version that made none.
     repeated.retain(|pair| pair.runs.iter().any(|run| folder.record(run, plan).is_some()));
@@ -72,7 +61,7 @@ fn report(plan: &MatrixPlan, folder: &MatrixFolder) -> MatrixReport {
             repeated.iter().flat_map(|pair| &pair.runs).filter(|run| run.cell == index).count();
         let repeats = plan.matrix.repeats_of(index) + u32::try_from(again).unwrap_or(u32::MAX);
         for repeat in 1..=repeats {
-            let (run, demand) = measured(&PlannedRun { cell: index, repeat }, plan, folder);
+            let (run, demand) = measured(&PlannedRun { cell: index, repeat });
             // A prediction comes from the baseline.
             if let Some(proof) =
                 proof.as_mut().filter(|_| index == 0 && run.status == RunStatus::Valid)

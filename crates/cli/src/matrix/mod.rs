@@ -13,29 +13,36 @@ mod machine;
 mod needs;
 mod options;
 mod plan;
+mod progress;
 mod repeats;
 mod run;
 #[cfg(test)]
 mod scale_tests;
 mod server_place;
 mod shrink;
+mod so_far;
 
 use std::path::Path;
 
 use throng_observation::shell;
+use throng_report::html::live::RunInProgress;
 use throng_report::matrix::{MatrixRun, RunStatus, text};
 use throng_rig::Journal;
 
 use crate::args::{self, Matrix, Prove};
 use crate::console::{CliError, Exit, Interrupt, print, say};
 use crate::fleet::{self, FleetWorkers};
+use crate::http_server::Listener;
+use crate::page::Source;
 use crate::{named_file, run_id};
 use ending::{Stopped, ended};
 use folder::MatrixFolder;
 use machine::Machine;
 use options::{Kind, Options};
 use plan::MatrixPlan;
+use progress::Progress;
 use run::CellRunner;
+use so_far::SoFar;
 
 pub(crate) fn matrix(command: &Matrix) -> Result<Exit, CliError> {
     experiment(command, Options::of(command, Kind::Matrix, None))
@@ -70,6 +77,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         return Ok(Exit::Met);
     }
     plan.check_workers(workers)?;
+    let port = command.serve.as_ref().map(|asked| Listener::bind("--serve", asked)).transpose()?;
     // Before anything is made: a second signal ends the process.
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let mut machine = Machine::taken_for(&plan)?;
@@ -87,6 +95,9 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     let before = journal.undos();
     left::undo_all(&mut journal);
     left::check_own(before, &machine, &folder)?;
+    let progress = Progress::default();
+    let page = port.map(|port| progress.serve(port, &interrupt)).transpose()?;
+    page.iter().for_each(|page| page.shows(Source::Matrix(folder.path().to_owned())));
     machine.look();
     if !command.quiet {
         introduce(&plan, &folder, &interrupt);
@@ -94,11 +105,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     let crew = workers
         .map(|workers| FleetWorkers::start(&command.fleet, workers, &plan.options.allow_target));
     let crew = crew.transpose()?;
-    let mut resume =
-        format!("throng {} {}", kind.command(), shell::flag("--resume", folder.path()));
-    for word in crew.as_ref().map(FleetWorkers::by_hand).unwrap_or_default() {
-        resume += &format!(" {}", shell::word(word));
-    }
+    let resume = how_to_continue(kind, &folder, crew.as_ref());
     let mut runner = CellRunner {
         plan: &plan,
         folder: &folder,
@@ -108,6 +115,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
         consent_secret: command.consent_secret.as_deref(),
         crew,
         between: None,
+        progress: progress.clone(),
     };
     let (plan, stopped) = match choose::measured(&mut runner, command.quiet)? {
         Ok(plan) => {
@@ -124,9 +132,22 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
             (plan, Some(stopped))
         }
     };
+    progress.ends();
     let plan = folder.as_decided(plan);
     let report = answer::make(&plan, &folder, command.json, command.markdown.as_deref());
-    ended(report, stopped, &format!("to continue this {}: {resume}", kind.noun()))
+    // Who looks gets the answer.
+    drop(page);
+    ended(report, stopped, &resume)
+}
+
+/// The line by which an experiment whose runs are not all made is continued.
+fn how_to_continue(kind: Kind, folder: &MatrixFolder, crew: Option<&FleetWorkers>) -> String {
+    let resume = shell::flag("--resume", folder.path());
+    let mut line = format!("to continue this {}: throng {} {resume}", kind.noun(), kind.command());
+    for word in crew.map(FleetWorkers::by_hand).unwrap_or_default() {
+        line += &format!(" {}", shell::word(word));
+    }
+    line
 }
 
 /// The plan of a file, or that of the folder to resume, with the folder.
@@ -188,6 +209,7 @@ fn all_runs(
     runner: &mut CellRunner<'_>,
     is_quiet: bool,
 ) -> Result<Option<Stopped>, CliError> {
+    let mut so_far = SoFar::of(plan, folder);
     let mut runs = repeats::runs(plan, folder);
     let mut made = 0;
     loop {
@@ -204,7 +226,7 @@ fn all_runs(
             return Ok(Some(Stopped::Interrupted));
         }
         if let Some(pairs) = plan.look_before(made - 1)
-            && answer::is_decided(plan, folder, pairs)
+            && so_far.is_decided(pairs)
         {
             folder.decide(pairs)?;
             if !is_quiet {
@@ -217,6 +239,12 @@ fn all_runs(
         }
         let place = made;
         let label = format!("[{place}/{}] {}", runs.len(), plan.label(planned));
+        let in_progress = RunInProgress {
+            place: Some((place, runs.len())),
+            label: plan.label_with_pair(planned),
+            folder: folder::relative(planned, plan),
+        };
+        runner.progress.begins(in_progress, so_far.put(place - 1)?);
         // What was not possible in one run of a cell is not possible in the next.
         let skipped = folder.skipped(planned, plan);
         let run = match skipped {

@@ -10,6 +10,7 @@ use throng_observation::RunTime;
 use throng_observation::run::{Ending, MARK_EVENT, RunInfo};
 use throng_store::RunFolder;
 
+use crate::matrix::Study;
 use crate::throng::{Stage, THRONG, plain, started};
 
 /// How long a page may take to show something on a busy machine.
@@ -65,6 +66,11 @@ impl Served {
         answer
     }
 
+    /// Its events, as they come.
+    fn events(&self) -> Events {
+        Events(BufReader::new(self.connect("GET", "/events", "")))
+    }
+
     fn exit_code(&mut self) -> Option<i32> {
         let until = Instant::now() + WITHIN;
         while Instant::now() < until {
@@ -74,6 +80,21 @@ impl Served {
             std::thread::sleep(Duration::from_millis(100));
         }
         panic!("it goes on");
+    }
+}
+
+/// What is told to who looks at a page.
+struct Events(BufReader<TcpStream>);
+
+impl Events {
+    /// Waits until all of it has come, in whatever order.
+    fn told(&mut self, wanted: &[&str]) {
+        let (mut wanted, mut line) = (wanted.to_vec(), String::new());
+        while !wanted.is_empty() {
+            line.clear();
+            assert!(self.0.read_line(&mut line).unwrap() > 0, "no {wanted:?}");
+            wanted.retain(|text| !line.contains(text));
+        }
     }
 }
 
@@ -94,21 +115,12 @@ fn the_page_of_a_run_is_read_while_it_happens_and_ends_it_with_its_token() {
     let more = ["--serve", "127.0.0.1:0", "--output", run.to_str().unwrap()];
     let mut served = Served::start(&[&view[..], &more].concat());
 
-    let mut events = BufReader::new(served.connect("GET", "/events", ""));
-    // Waits until all of it has come, in whatever order.
-    let mut told = |wanted: &[&str]| {
-        let (mut wanted, mut line) = (wanted.to_vec(), String::new());
-        while !wanted.is_empty() {
-            line.clear();
-            assert!(events.read_line(&mut line).unwrap() > 0, "no {wanted:?}");
-            wanted.retain(|text| !line.contains(text));
-        }
-    };
-    told(&["text/event-stream"]);
+    let mut events = served.events();
+    events.told(&["text/event-stream"]);
     // All parts at first, then those that change: the strip is of the live figures, the rest of
     // the folder.
     let figures = ["2 connected, 2 playing", "2 connected, 0 failed"];
-    told(&["[[\"answer\",", "[[\"strip\",", figures[0], figures[1]]);
+    events.told(&["[[\"answer\",", "[[\"strip\",", figures[0], figures[1]]);
     let page = served.ask("GET", "/", "");
     assert!(page.starts_with("HTTP/1.1 200") && page.contains("connect-src 'self'"), "{page}");
     assert!(page.contains(figures[1]), "{page}");
@@ -123,14 +135,52 @@ fn the_page_of_a_run_is_read_while_it_happens_and_ends_it_with_its_token() {
     assert!(served.ask("POST", "/stop", &elsewhere).starts_with("HTTP/1.1 403"));
     let own = format!("{token}Origin: http://{}\r\n{empty}", served.address);
     assert!(served.ask("POST", "/mark?text=the+cache+is+warm", &own).starts_with("HTTP/1.1 202"));
-    told(&["the cache is warm"]);
+    events.told(&["the cache is warm"]);
     assert!(is_marked(&run));
     assert!(served.ask("POST", "/stop", &own).starts_with("HTTP/1.1 202"));
-    told(&["event: end"]);
+    events.told(&["event: end"]);
     assert_eq!(served.exit_code(), Some(130));
     let report = std::fs::read_to_string(run.join("report.html")).unwrap();
     assert!(report.contains("the cache is warm") && !report.contains(&served.token));
     assert!(!run.join("run.db-wal").exists(), "a reader kept the database from becoming one file");
+}
+
+/// 15 s: a run of 10 s, and the begin of a second one.
+#[test]
+fn the_page_of_a_matrix_follows_its_runs_leads_to_theirs_and_ends_it() {
+    let study = Study::new(
+        "repeats = 2\n[server]\nwatch = \"none\"\n[[factor]]\nname = \"workers\"\nlevels = [1]\n",
+    );
+    let (file, output) = (study.path("matrix.toml"), study.output());
+    let matrix = ["matrix", file.to_str().unwrap(), "--output", output.to_str().unwrap()];
+    let mut served = Served::start(&[&matrix[..], &["--serve", "127.0.0.1:0"]].concat());
+
+    let mut events = served.events();
+    events.told(&["run 1 of 2", "What limits each cell"]);
+    // Before it begins, what the first one measured is known.
+    events.told(&["run 2 of 2", "last workers=1, run 1: "]);
+    let of_first = "/cells/01_workers=1/1/report.html";
+    let page = served.ask("GET", "/", "");
+    assert!(page.contains("; not finished") && !page.contains("<button>Mark"), "{page}");
+    let page = served.ask("GET", of_first, "");
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains("id=\"part-charts\""), "{page}");
+    let second = served.ask("GET", "/cells/01_workers=1/2/", "");
+    assert!(second.starts_with("HTTP/1.1 200"), "{second}");
+    for path in ["/cells/01_workers=1/3/", "/cells/../matrix.toml", "/matrix.toml"] {
+        assert!(served.ask("GET", path, "").starts_with("HTTP/1.1 404"), "{path}");
+    }
+
+    let empty = "Content-Length: 0\r\n";
+    assert!(served.ask("POST", "/stop", empty).starts_with("HTTP/1.1 403"));
+    let token = format!("Throng-Token: {}\r\n{empty}", served.token);
+    assert!(served.ask("POST", "/mark?text=now", &token).starts_with("HTTP/1.1 404"));
+    assert!(served.ask("POST", "/stop", &token).starts_with("HTTP/1.1 202"));
+    events.told(&["event: end"]);
+    assert_eq!(served.exit_code(), Some(130), "as after Ctrl-C");
+    assert!(study.is_port_free(), "its server is stopped");
+    assert_eq!(study.answer()["partial"], true);
+    let report = std::fs::read_to_string(output.join("report.html")).unwrap();
+    assert!(report.contains(&of_first[1..]) && !report.contains(&served.token));
 }
 
 fn is_marked(run: &Path) -> bool {

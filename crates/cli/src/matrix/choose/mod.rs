@@ -8,11 +8,13 @@ mod tests;
 
 use throng_analysis::demand::Demand;
 use throng_analysis::experiment::FoundLimit;
+use throng_report::html::live::RunInProgress;
 use throng_report::matrix::{MatrixRun, RunStatus, text};
 use throng_scenario::matrix::{Measure, PlannedRun};
 
 use self::choice::{choice, found_by, of_both};
 use super::chosen::TRIES;
+use super::folder::relative;
 use super::plan::MatrixPlan;
 use super::run::CellRunner;
 use super::{Stopped, answer, stopped};
@@ -96,6 +98,9 @@ fn search_once(
     is_quiet: bool,
 ) -> Result<RunStatus, CliError> {
     let (plan, folder) = (runner.plan, runner.folder);
+    let label = format!("search of {}, which chooses what the pairs measure", plan.baseline());
+    let in_progress = RunInProgress { place: None, label, folder: relative(first, plan) };
+    runner.progress.begins(in_progress, Vec::new());
     let run = runner.run(first);
     let run = MatrixRun { repeat: first.repeat, ..run };
     folder.keep(first, plan, &run)?;

@@ -10,7 +10,8 @@
 //!                              the one that continues it between its ends
 //!   record.json                how the run ended
 //!   server/                    the server's files and output
-//! matrix.json  report.html     the answer
+//! matrix.json                  the answer, before each run as far as it is known
+//! report.html                  the same as a page
 //! ```
 
 mod continued;

@@ -142,12 +142,20 @@ impl MatrixPlan {
     /// After how many pairs this is a look that may end the proof, if the run with this index is
     /// next.
     pub(super) fn look_before(&self, index: usize) -> Option<u32> {
-        let runs_of_pair = 2 * self.cells.len().saturating_sub(1);
         let is_next = |pairs: &u32| {
-            self.matrix.pairs.is_some_and(|all| *pairs <= all)
-                && *pairs as usize * runs_of_pair == index
+            self.matrix.pairs.is_some_and(|all| *pairs <= all) && self.runs_of(*pairs) == index
         };
         self.looks.iter().copied().find(is_next)
+    }
+
+    /// After how many pairs the next look is, from the run with this index on.
+    pub(super) fn next_look(&self, index: usize) -> Option<u32> {
+        self.looks.iter().copied().find(|pairs| self.runs_of(*pairs) > index)
+    }
+
+    /// The runs of so many pairs of each variant.
+    fn runs_of(&self, pairs: u32) -> usize {
+        pairs as usize * 2 * self.cells.len().saturating_sub(1)
     }
 
     /// A cell with the folder of its server's files.

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use throng_scenario::matrix::Measure;
+use throng_scenario::matrix::{Measure, PlannedRun};
 
 use super::super::options::{HiddenOfCopies, Kind, Options};
 use super::{HoldTimes, MatrixPlan};
@@ -78,6 +78,40 @@ fn a_look_is_before_the_first_run_of_the_next_round() {
     assert_eq!((plan.runs().len(), looks(&plan)), (16, vec![(8, 2), (16, 4)]));
     let ended = plan.ending_after(2);
     assert_eq!((ended.runs().len(), looks(&ended), ended.looks.len()), (8, vec![(8, 2)], 2));
+}
+
+#[test]
+fn a_run_is_said_with_its_pair_and_the_next_look_is_known() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("proof.toml");
+    let variants = ["one", "two", "four"].map(|name| format!("[[variant]]\nname = \"{name}\"\n"));
+    let text =
+        format!("scenario = \"viewers.toml\"\nhold = \"5s\"\npairs = 4\n{}", variants.concat());
+    std::fs::write(&file, text).unwrap();
+    let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";
+    std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
+    let plan = plan(&file);
+    let runs = plan.runs();
+    assert_eq!(runs.len(), 16);
+    let of = |index: usize| {
+        let label = plan.label_with_pair(&runs[index]);
+        label.split_once("; ").unwrap().1.to_owned()
+    };
+    for (index, expect) in [
+        (0, "pair 1 of 4 of two"),
+        (1, "pair 1 of 4 of two"),
+        (2, "pair 2 of 4 of two"),
+        (4, "pair 1 of 4 of four"),
+        (7, "pair 2 of 4 of four"),
+        (8, "pair 3 of 4 of two"),
+        (15, "pair 4 of 4 of four"),
+    ] {
+        assert_eq!(of(index), expect, "{index}");
+    }
+    let again = PlannedRun { cell: 1, repeat: 5 };
+    assert!(plan.label_with_pair(&again).ends_with("; a pair that is made once more"));
+    let looks = [0, 7, 8, 15, 16].map(|index| plan.next_look(index));
+    assert_eq!(looks, [Some(2), Some(2), Some(4), Some(4), None]);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use throng_scenario::matrix::{Cell, Measure};
+use throng_scenario::matrix::{Cell, Measure, PlannedRun};
 use throng_scenario::units;
 
 use super::super::chosen::SEARCHES_MAX;
@@ -92,6 +92,29 @@ impl MatrixPlan {
         let path = folder.display();
         let first = format!("{size}, {order} order, {about}{played}; folder {path}");
         std::iter::once(first).chain(self.measured())
+    }
+
+    /// A run in words, and of which pair it is: `variant=two, run 2; pair 2 of 4 of two`.
+    pub(crate) fn label_with_pair(&self, planned: &PlannedRun) -> String {
+        let label = self.label(planned);
+        match (self.matrix.pairs, self.pair_of(planned)) {
+            (None, _) => label,
+            (Some(pairs), Some((number, variant))) => {
+                format!("{label}; pair {number} of {pairs} of {variant}")
+            }
+            (Some(_), None) => format!("{label}; a pair that is made once more"),
+        }
+    }
+
+    /// The number of the planned pair that a run is one of, and its variant.
+    fn pair_of(&self, planned: &PlannedRun) -> Option<(usize, &str)> {
+        let blocks = self.matrix.blocks();
+        let at = blocks.iter().position(|block| block.runs.contains(planned))?;
+        let block = blocks.get(at)?;
+        let earlier = blocks.iter().take(at).filter(|other| other.variant == block.variant);
+        let place = block.runs.iter().position(|run| run == planned)?;
+        let variant = self.matrix.factors.first()?.levels.get(block.variant)?;
+        Some((2 * earlier.count() + place / 2 + 1, variant.name.as_str()))
     }
 
     /// The cells and the order, for `--plan`.

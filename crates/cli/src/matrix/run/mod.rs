@@ -22,6 +22,7 @@ use self::server::is_accounted;
 use super::folder::{self, MatrixFolder};
 use super::machine::Machine;
 use super::plan::MatrixPlan;
+use super::progress::Progress;
 use super::{needs, shown};
 use crate::console::Interrupt;
 use crate::fleet::FleetWorkers;
@@ -46,6 +47,8 @@ pub(super) struct CellRunner<'a> {
     pub(super) crew: Option<FleetWorkers>,
     /// Between which crowds the search of a baseline that chooses looks, in place of the file's.
     pub(super) between: Option<[u32; 2]>,
+    /// Which run is in progress, for who looks.
+    pub(super) progress: Progress,
 }
 
 /// Why a run has no figures.
