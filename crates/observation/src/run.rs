@@ -87,7 +87,8 @@ pub struct ClockError {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
-    /// No ending was written: the run is in progress, or the process was killed.
+    /// No ending was written: the run is in progress ([`RunData::in_progress`]), or its process was
+    /// killed.
     #[default]
     Unfinished,
     /// It ran to its end.
@@ -527,6 +528,8 @@ pub struct RunData {
     pub ending: Ending,
     /// When it ended, if that was written.
     pub ended_at: Option<RunTime>,
+    /// Whether it has no ending because its process was at work when it was read.
+    pub in_progress: bool,
     /// The crowd by second and cohort.
     pub crowd: Vec<CrowdRow>,
     /// Tracks by second, cohort and kind.

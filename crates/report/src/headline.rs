@@ -90,8 +90,9 @@ fn without_frame(summary: &Summary) -> u64 {
     if can_tell { without } else { 0 }
 }
 
-/// The answer in one sentence; `aborted` says what ended a run that was aborted.
-pub(crate) fn headline(summary: &Summary, aborted: &str) -> String {
+/// The answer in one sentence; `aborted` says what ended a run that was aborted, `in_progress` that
+/// its process is at work.
+pub(crate) fn headline(summary: &Summary, aborted: &str, in_progress: bool) -> String {
     let sentence = match summary.outcome {
         RunOutcome::Error => failure(summary, aborted),
         _ if summary.capacity.is_some() => {
@@ -130,7 +131,24 @@ pub(crate) fn headline(summary: &Summary, aborted: &str) -> String {
         }
         _ => sentence,
     };
-    if summary.partial { format!("Partial: {}", going_on(&sentence)) } else { sentence }
+    if in_progress {
+        so_far(summary, &sentence)
+    } else if summary.partial {
+        format!("Partial: {}", going_on(&sentence))
+    } else {
+        sentence
+    }
+}
+
+/// The sentence of a run in progress, with how much of it there is.
+fn so_far(summary: &Summary, sentence: &str) -> String {
+    let (lasted_s, planned_s) = (summary.duration_s, summary.planned_duration_s);
+    let of_all = if planned_s > 0.0 { format!(" of {planned_s:.0}") } else { String::new() };
+    let progress = format!("In progress, {lasted_s:.0}{of_all} s so far");
+    if summary.participants.intended == 0 {
+        return format!("{progress}: nobody was to join yet");
+    }
+    format!("{progress}: {}", going_on(sentence))
 }
 
 /// A sentence after a colon.
@@ -169,8 +187,10 @@ fn most_failed(summary: &Summary) -> Option<String> {
 fn nobody_stayed(summary: &Summary) -> Option<String> {
     let crowd = &summary.participants;
     let most = most_failed(summary).filter(|_| crowd.failed >= crowd.intended)?;
-    let (who, after) = (everybody(summary), duration(summary));
-    Some(format!("None of {who} stayed: {most}; the run lasted {after}"))
+    // Nobody knows how long a run without an ending lasts.
+    let has_ended = summary.ending != Ending::Unfinished.key();
+    let lasted = has_ended.then(|| format!("; the run lasted {}", duration(summary)));
+    Some(format!("None of {} stayed: {most}{}", everybody(summary), lasted.unwrap_or_default()))
 }
 
 /// A clause as a sentence.
@@ -398,6 +418,32 @@ mod tests {
         );
         run.participants[0].outcome = None;
         assert!(headline(&run).starts_with("5 of 5 viewers played in 300 ms; 4 failed"));
+    }
+
+    #[test]
+    fn a_run_in_progress_says_how_far_it_is_and_is_not_called_partial() {
+        let mut run = example::healthy(5, 20);
+        run.info.planned_duration_us = 60_000_000;
+        (run.ending, run.ended_at, run.in_progress) = (Ending::Unfinished, None, true);
+        let headline = |run: &_| summarise(run, &[], Duration::ZERO).headline;
+        let progress = "In progress, 20 of 60 s so far: ";
+        assert_eq!(headline(&run), format!("{progress}5 viewers played cleanly for 20 s"));
+        let reasons = summarise(&run, &[], Duration::ZERO).partial_reasons;
+        assert_eq!(
+            reasons,
+            ["the run is in progress; known until 20 s of the 60 s that were planned"]
+        );
+        for row in &mut run.participants {
+            let why = Failure::new(FailureReason::MediaLost, "no media for 10 s");
+            row.outcome = Some(Outcome::Failed(why));
+        }
+        let nobody = "none of 5 viewers stayed: 5 failed with media_lost";
+        assert_eq!(headline(&run), format!("{progress}{nobody}"));
+        run.participants.clear();
+        assert_eq!(headline(&run), format!("{progress}nobody was to join yet"));
+        // Its process is gone.
+        run.in_progress = false;
+        assert!(headline(&run).starts_with("Partial: "), "{}", headline(&run));
     }
 
     #[test]

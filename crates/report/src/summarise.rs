@@ -97,7 +97,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     cause::explain(explained, &mut summary);
     summary.conference = conference::summarise(run, line_rate_bps(&summary));
     summary.outcome = headline::outcome(&summary, run.ending);
-    summary.headline = headline::headline(&summary, &aborted(run));
+    summary.headline = headline::headline(&summary, &aborted(run), run.in_progress);
     summary.answer = answer::answer(&summary);
     summary
 }
@@ -171,7 +171,7 @@ pub fn partial_reasons(run: &RunData) -> Vec<String> {
     because
 }
 
-/// That a run has no ending, and until when it is known.
+/// Why a run has no ending, and until when it is known.
 fn unfinished(run: &RunData) -> String {
     let (known_s, planned_s) = (duration_s(run), run.info.planned_duration_us as f64 / 1e6);
     let until = if known_s > 0.0 {
@@ -179,7 +179,12 @@ fn unfinished(run: &RunData) -> String {
     } else {
         "no second of it was written".into()
     };
-    format!("no ending was written: the run is in progress, or its process died; {until}")
+    let state = if run.in_progress {
+        "the run is in progress"
+    } else {
+        "no ending was written, and no process of this machine writes it"
+    };
+    format!("{state}; {until}")
 }
 
 /// What ended a run that was aborted, as a clause.

@@ -5,8 +5,8 @@ use std::io::{BufWriter, Write};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use throng_folder::{Folder, unfinished};
-use throng_observation::run::{DecodedRow, EventRow, Row, RunData, RunInfo};
+use throng_folder::{AtWork, Folder, is_at_work, unfinished};
+use throng_observation::run::{DecodedRow, Ending, EventRow, Row, RunData, RunInfo};
 use throng_observation::{HttpRequestRow, RowSelector, RunPlan, TableCell};
 
 use crate::table::list;
@@ -54,6 +54,19 @@ fn database(path: &Path) -> Result<PathBuf, StoreError> {
     if database.is_file() { Ok(database) } else { Err(StoreError::NoRun(path.to_owned())) }
 }
 
+/// Reads the run at `path`, and whether it is in progress.
+fn in_progress(
+    path: &Path,
+    read: impl FnOnce(&Path) -> Result<RunData, StoreError>,
+) -> Result<RunData, StoreError> {
+    let database = database(path)?;
+    // Before it is read: one that ends meanwhile has its ending.
+    let is_written = is_at_work(path);
+    let run = read(&database)?;
+    let in_progress = is_written && run.ending == Ending::Unfinished;
+    Ok(RunData { in_progress, ..run })
+}
+
 /// Creates the empty file atomically, so that of two writers with the same name only one succeeds.
 fn claim(database: &Path, taken: impl FnOnce() -> StoreError) -> Result<(), StoreError> {
     opened::refuse_links(database)?;
@@ -88,7 +101,8 @@ impl HostFile {
             started_at_unix_us,
             ..RunInfo::default()
         };
-        RunWriter::open(path.to_owned(), &info)
+        // The folder around it is not its own.
+        RunWriter::open(path.to_owned(), &info, None)
     }
 
     /// Reads what was watched: of a finished, an interrupted or a current run.
@@ -123,9 +137,19 @@ impl RunFolder {
     pub fn create(path: impl AsRef<Path>, info: &RunInfo) -> Result<RunWriter, StoreError> {
         let path = path.as_ref();
         create_private(path).map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
+        // Before there is a run that one could take for a killed one. Where the file system has no
+        // locks, the run is made without.
+        let at_work = AtWork::begin(path).ok();
         let database = path.join(DATABASE);
         claim(&database, || StoreError::Exists(path.to_owned()))?;
-        RunWriter::open(database, info)
+        RunWriter::open(database, info, at_work)
+    }
+
+    /// Whether a process of this machine writes the run at `path`; `false` where its file system
+    /// has no locks, and before there is a run.
+    #[must_use]
+    pub fn is_written(path: impl AsRef<Path>) -> bool {
+        is_at_work(path.as_ref())
     }
 
     /// Begins the `run.db` of an unfinished run again, for the rows of its crowd; what else it has
@@ -146,7 +170,7 @@ impl RunFolder {
     /// See the variants of [`StoreError`]: no such folder, no run in it, not a run, a newer format,
     /// damaged.
     pub fn read(path: impl AsRef<Path>) -> Result<RunData, StoreError> {
-        reader::read(&database(path.as_ref())?)
+        in_progress(path.as_ref(), reader::read)
     }
 
     /// Reads a run for a report in the memory that the report needs: rows that `selector` does not
@@ -160,7 +184,8 @@ impl RunFolder {
         selector: &mut dyn RowSelector,
         older_plan: impl FnOnce(&str) -> Option<RunPlan>,
     ) -> Result<RunData, StoreError> {
-        selected::read(&database(path.as_ref())?, selector, older_plan)
+        let path = path.as_ref();
+        in_progress(path, |database| selected::read(database, selector, older_plan))
     }
 
     /// Reads the run's information and the steps of its search, and no other rows.
@@ -168,7 +193,7 @@ impl RunFolder {
     /// # Errors
     /// As [`RunFolder::read`].
     pub fn outline(path: impl AsRef<Path>) -> Result<RunData, StoreError> {
-        reader::outline(&database(path.as_ref())?)
+        in_progress(path.as_ref(), reader::outline)
     }
 
     /// Reads the run's information, its crowd, events and holds, and which hosts and series were
@@ -178,7 +203,7 @@ impl RunFolder {
     /// # Errors
     /// As [`RunFolder::read`].
     pub fn context(path: impl AsRef<Path>) -> Result<RunData, StoreError> {
-        reader::context(&database(path.as_ref())?)
+        in_progress(path.as_ref(), reader::context)
     }
 
     /// The tables that are exported as they are stored and have rows.

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
+use throng_folder::AtWork;
 use throng_observation::run::{
     CrowdRow, Ending, EventRow, GeneratorRow, LayerSwitchRow, ParticipantRow, SentRow, SeriesRow,
     TrackRow,
@@ -40,7 +41,8 @@ impl RebuiltRun {
         copy(&old, &new).map_err(|error| StoreError::Io { path: new.clone(), error })?;
         let last_second = empty(&mut opened::open(&new)?, keeps)
             .map_err(|error| StoreError::from_sql(&new, error))?;
-        let writer = RunWriter::reopen(new.clone())?;
+        let at_work = old.parent().and_then(|folder| AtWork::begin(folder).ok());
+        let writer = RunWriter::reopen(new.clone(), at_work)?;
         Ok(Self { writer, last_second, old, new })
     }
 

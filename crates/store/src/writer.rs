@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, Transaction};
+use throng_folder::AtWork;
 use throng_observation::RunTime;
 use throng_observation::fleet::EndClock;
 use throng_observation::run::{Ending, Row, RunInfo};
@@ -30,10 +31,17 @@ pub struct RunWriter {
     waiting: Waiting,
     rows_lost: u64,
     rows_lost_stored: u64,
+    /// By which who reads the folder tells a run in progress from one whose process was killed.
+    /// Dropped after the connection.
+    _at_work: Option<AtWork>,
 }
 
 impl RunWriter {
-    pub(crate) fn open(path: PathBuf, info: &RunInfo) -> Result<Self, StoreError> {
+    pub(crate) fn open(
+        path: PathBuf,
+        info: &RunInfo,
+        at_work: Option<AtWork>,
+    ) -> Result<Self, StoreError> {
         let connection = opened::open(&path)?;
         let mut writer = Self {
             connection,
@@ -41,13 +49,14 @@ impl RunWriter {
             waiting: Waiting::default(),
             rows_lost: 0,
             rows_lost_stored: 0,
+            _at_work: at_work,
         };
         writer.prepare(info).map_err(|error| StoreError::from_sql(&writer.path, error))?;
         Ok(writer)
     }
 
     /// Goes on writing a file that has its tables.
-    pub(crate) fn reopen(path: PathBuf) -> Result<Self, StoreError> {
+    pub(crate) fn reopen(path: PathBuf, at_work: Option<AtWork>) -> Result<Self, StoreError> {
         let connection = opened::open(&path)?;
         Self::tune(&connection).map_err(|error| StoreError::from_sql(&path, error))?;
         Ok(Self {
@@ -56,6 +65,7 @@ impl RunWriter {
             waiting: Waiting::default(),
             rows_lost: 0,
             rows_lost_stored: 0,
+            _at_work: at_work,
         })
     }
 

@@ -15,10 +15,14 @@ use crate::summary::Summary;
 
 pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let key = summary.outcome.key();
-    // A run in progress has no verdict either, and nothing is wrong with it.
-    let verdict = if run.ending == Ending::Unfinished { "unfinished" } else { key };
+    // Neither has a verdict, and with a run in progress nothing is wrong.
+    let (badge, verdict) = match run.ending {
+        Ending::Unfinished if run.in_progress => ("", "in progress"),
+        Ending::Unfinished => (key, "unfinished"),
+        Ending::Complete | Ending::Interrupted | Ending::Aborted => (key, key),
+    };
     let mut out = format!(
-        "<header><p class=\"over\"><span class=\"badge {key}\">{verdict}</span>{} · {:.0} s · \
+        "<header><p class=\"over\"><span class=\"badge {badge}\">{verdict}</span>{} · {:.0} s · \
          {}</p><h1>{}</h1>",
         escape(&summary.target),
         summary.duration_s,

@@ -173,6 +173,8 @@ mod tests {
         assert!(page(&run).contains("\">met</span>"));
         run.ending = Ending::Unfinished;
         assert!(page(&run).contains("\">unfinished</span>"));
+        run.in_progress = true;
+        assert!(page(&run).contains("\">in progress</span>"));
     }
 
     #[test]

@@ -1,0 +1,75 @@
+//! Whether somebody is at work in a folder: a lock on it, which ends with its process, however that
+//! ends.
+//!
+//! Linux: flock(2). The folder itself is locked and no file in it: there is none to be left behind,
+//! and the locks of a database are other ones.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+
+/// That this process is at work in a folder, until it is dropped.
+#[derive(Debug)]
+pub struct AtWork {
+    _locked: OwnedFd,
+}
+
+impl AtWork {
+    /// Says so to who asks [`is_at_work`].
+    ///
+    /// # Errors
+    /// Those of the file system, of which some have no locks; `WouldBlock` if another one is at
+    /// work there.
+    pub fn begin(folder: &Path) -> io::Result<Self> {
+        let folder = opened(folder)?;
+        flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
+        Ok(Self { _locked: folder })
+    }
+}
+
+/// Whether a process of this machine is at work in a folder; `false` where nobody can know it.
+#[must_use]
+pub fn is_at_work(folder: &Path) -> bool {
+    let Ok(folder) = opened(folder) else { return false };
+    // Who only asks keeps no other from asking.
+    match flock(&folder, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => false,
+        Err(error) => io::Error::from(error).kind() == io::ErrorKind::WouldBlock,
+    }
+}
+
+fn opened(folder: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::open(folder, flags, Mode::empty())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_at_work_is_seen_until_it_ends_and_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!is_at_work(folder.path()));
+        let at_work = AtWork::begin(folder.path()).unwrap();
+        assert!(is_at_work(folder.path()) && is_at_work(folder.path()));
+        let second = AtWork::begin(folder.path()).unwrap_err();
+        assert_eq!(second.kind(), io::ErrorKind::WouldBlock);
+        drop(at_work);
+        assert!(!is_at_work(folder.path()));
+        assert!(AtWork::begin(folder.path()).is_ok());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "it leaves nothing");
+    }
+
+    #[test]
+    fn nobody_is_at_work_in_what_is_no_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        for path in [&file, &folder.path().join("absent")] {
+            assert!(!is_at_work(path) && AtWork::begin(path).is_err());
+        }
+    }
+}
