@@ -7,8 +7,14 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
+
+/// How often, and after which pauses, the lock is asked for: who only asks has it for a moment.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// That this process is at work in a folder, until it is dropped.
 #[derive(Debug)]
@@ -24,8 +30,14 @@ impl AtWork {
     /// work there.
     pub fn begin(folder: &Path) -> io::Result<Self> {
         let folder = opened(folder)?;
-        flock(&folder, FlockOperation::NonBlockingLockExclusive)?;
-        Ok(Self { _locked: folder })
+        for _ in 0..TRIES {
+            match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Ok(Self { _locked: folder }),
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(PAUSE),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Errno::WOULDBLOCK.into())
     }
 }
 
@@ -34,10 +46,7 @@ impl AtWork {
 pub fn is_at_work(folder: &Path) -> bool {
     let Ok(folder) = opened(folder) else { return false };
     // Who only asks keeps no other from asking.
-    match flock(&folder, FlockOperation::NonBlockingLockShared) {
-        Ok(()) => false,
-        Err(error) => io::Error::from(error).kind() == io::ErrorKind::WouldBlock,
-    }
+    flock(&folder, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
 fn opened(folder: &Path) -> io::Result<OwnedFd> {

@@ -90,9 +90,8 @@ fn without_frame(summary: &Summary) -> u64 {
     if can_tell { without } else { 0 }
 }
 
-/// The answer in one sentence; `aborted` says what ended a run that was aborted, `in_progress` that
-/// its process is at work.
-pub(crate) fn headline(summary: &Summary, aborted: &str, in_progress: bool) -> String {
+/// The answer in one sentence; `aborted` says what ended a run that was aborted.
+pub(crate) fn headline(summary: &Summary, aborted: &str) -> String {
     let sentence = match summary.outcome {
         RunOutcome::Error => failure(summary, aborted),
         _ if summary.capacity.is_some() => {
@@ -131,7 +130,7 @@ pub(crate) fn headline(summary: &Summary, aborted: &str, in_progress: bool) -> S
         }
         _ => sentence,
     };
-    if in_progress {
+    if summary.in_progress {
         so_far(summary, &sentence)
     } else if summary.partial {
         format!("Partial: {}", going_on(&sentence))

@@ -45,6 +45,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
         answer: None,
         partial: !partial_reasons.is_empty(),
         partial_reasons,
+        in_progress: run.in_progress,
         ending: run.ending.key().into(),
         target: run.info.target.clone(),
         started_at_unix_us: run.info.started_at_unix_us,
@@ -97,7 +98,7 @@ pub fn summarise(run: &RunData, objectives: &[Objective], warm_up: Duration) -> 
     cause::explain(explained, &mut summary);
     summary.conference = conference::summarise(run, line_rate_bps(&summary));
     summary.outcome = headline::outcome(&summary, run.ending);
-    summary.headline = headline::headline(&summary, &aborted(run), run.in_progress);
+    summary.headline = headline::headline(&summary, &aborted(run));
     summary.answer = answer::answer(&summary);
     summary
 }

@@ -50,11 +50,14 @@ pub struct Summary {
     /// a colleague.
     #[serde(default)]
     pub answer: Option<String>,
-    /// Whether the run is incomplete: it was ended early, its process died, or rows of it were
-    /// lost.
+    /// Whether the run is incomplete: it is in progress, it was ended early, its process died, or
+    /// rows of it were lost.
     pub partial: bool,
     /// What is incomplete, in words; empty when nothing is.
     pub partial_reasons: Vec<String>,
+    /// Whether the run was in progress when this was made.
+    #[serde(default)]
+    pub in_progress: bool,
     /// How the run ended: `complete`, `interrupted`, `aborted` or `unfinished` (no ending was
     /// written).
     pub ending: String,

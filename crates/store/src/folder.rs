@@ -145,13 +145,6 @@ impl RunFolder {
         RunWriter::open(database, info, at_work)
     }
 
-    /// Whether a process of this machine writes the run at `path`; `false` where its file system
-    /// has no locks, and before there is a run.
-    #[must_use]
-    pub fn is_written(path: impl AsRef<Path>) -> bool {
-        is_at_work(path.as_ref())
-    }
-
     /// Begins the `run.db` of an unfinished run again, for the rows of its crowd; what else it has
     /// stays, and of its events those that `keeps` says.
     ///

@@ -23,8 +23,8 @@ pub(crate) struct Runs {
     /// Only runs with this label; repeatable: with all of them
     #[arg(long, value_name = "LABEL", value_parser = label)]
     pub(crate) label: Vec<String>,
-    /// Only runs with this outcome: met, missed, disputed, invalid, error, unfinished, unreported,
-    /// broken, done
+    /// Only runs with this outcome: met, missed, disputed, invalid, error, in_progress, unfinished,
+    /// unreported, broken, done
     #[arg(long, value_name = "OUTCOME")]
     pub(crate) outcome: Option<String>,
     /// Only runs whose scenario's name contains this

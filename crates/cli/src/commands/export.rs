@@ -27,8 +27,9 @@ pub(crate) fn export(command: &Export) -> Result<Exit, CliError> {
     }
     print(&aligned(&written, &[Align::Left, Align::Right]));
     print(&format!("\ntables  {}\n", folder.path().display()));
+    let title = if run.in_progress { "so far" } else { "partial" };
     for reason in partial_reasons(&run) {
-        say(&format!("partial: {reason}"));
+        say(&format!("{title}: {reason}"));
     }
     Ok(Exit::Met)
 }

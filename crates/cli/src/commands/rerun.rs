@@ -10,7 +10,8 @@ use throng_store::RunFolder;
 use crate::args::{Common, Find, Rerun};
 use crate::console::{CliError, Exit, print, say};
 use crate::kept::{
-    CONSENT, Hidden, KeptCommand, OptionsFile, SCENARIO, covers, file_sha256, read_json, run_folder,
+    CONSENT, FolderKind, Hidden, KeptCommand, OPTIONS, OptionsFile, SCENARIO, covers, file_sha256,
+    read_json, run_folder,
 };
 use crate::{find, run, run_id, scenario};
 
@@ -57,8 +58,8 @@ struct Earlier {
 
 impl Earlier {
     fn read(folder: &Path) -> Result<Self, CliError> {
-        if folder.join("matrix.toml").is_file() {
-            let options = read_json::<OptionsFile>(folder, "options.json");
+        if FolderKind::of(folder) == Some(FolderKind::Matrix) {
+            let options = read_json::<OptionsFile>(folder, OPTIONS);
             let options = options.map_err(CliError::usage)?.unwrap_or_default();
             let (kind, command) = options.kind();
             return Err(CliError::usage(format!(

@@ -15,6 +15,9 @@ pub(crate) struct SummaryFile {
     pub(crate) outcome: String,
     pub(crate) headline: String,
     pub(crate) ending: String,
+    /// It was made while the run went on.
+    #[serde(default)]
+    pub(crate) in_progress: bool,
     pub(crate) started_at_unix_us: i64,
     pub(crate) target: String,
     /// Present for a search.

@@ -24,6 +24,7 @@ mod so_far;
 
 use std::path::Path;
 
+use throng_folder::AtWork;
 use throng_observation::shell;
 use throng_report::html::live::RunInProgress;
 use throng_report::matrix::{MatrixRun, RunStatus, text};
@@ -33,6 +34,7 @@ use crate::args::{self, Matrix, Prove};
 use crate::console::{CliError, Exit, Interrupt, print, say};
 use crate::fleet::{self, FleetWorkers};
 use crate::http_server::Listener;
+use crate::kept::FolderKind;
 use crate::page::Source;
 use crate::{named_file, run_id};
 use ending::{Stopped, ended};
@@ -90,6 +92,8 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
             MatrixFolder::create(&path, &plan)?
         }
     };
+    // Where its file system has no locks, nobody knows that it is in progress.
+    let _at_work = AtWork::begin(folder.path()).ok();
     let mut journal = Journal::open(&folder.journal()).map_err(CliError::usage)?;
     let listed = left::Listed::enter(&folder.journal());
     let before = journal.undos();
@@ -190,7 +194,7 @@ fn introduce(plan: &MatrixPlan, folder: &MatrixFolder, interrupt: &Interrupt) {
 /// `throng report FOLDER` of a matrix or a proof: measures every run again. `None` if the folder is
 /// none of a matrix.
 pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
-    if !MatrixFolder::is_one(&command.run) {
+    if FolderKind::of(&command.run) != Some(FolderKind::Matrix) {
         return None;
     }
     let remade = MatrixFolder::open(&command.run).and_then(|folder| {

@@ -63,7 +63,7 @@ struct Made {
     page: Bytes,
     at: Instant,
     cost: Duration,
-    stamp: Stamp,
+    stamp: (Stamp, bool),
 }
 
 impl LivePage {
@@ -136,7 +136,7 @@ impl LivePage {
         }
         let at = Instant::now();
         // Before it is read: what is written meanwhile is news.
-        let stamp = if now.is_readable { stamp(now) } else { Stamp::default() };
+        let stamp = if now.is_readable { stamp(now) } else { Default::default() };
         let soon = |title| Ok(now.served.message(title, "Its page comes by itself."));
         let rendered = match now.source {
             Some(source) if now.is_readable => source.render(&now.served),
@@ -178,7 +178,7 @@ impl LivePage {
     }
 }
 
-fn stamp(now: &Now<'_>) -> Stamp {
+fn stamp(now: &Now<'_>) -> (Stamp, bool) {
     now.source.map(Source::stamp).unwrap_or_default()
 }
 

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use throng_folder::Folder;
+use throng_folder::{Folder, is_at_work};
 use throng_report::ReportRows;
 use throng_report::html::live::Served;
 use throng_report::matrix::MatrixReport;
 use throng_store::HostFile;
 
+use crate::kept::{FolderKind, OptionsFile};
 use crate::{kept, report};
 
 /// What a page is made from.
@@ -43,6 +44,14 @@ pub(crate) fn stamp_of(files: impl IntoIterator<Item = PathBuf>) -> Stamp {
 const CELLS: &str = "cells";
 
 impl Source {
+    /// That of a folder.
+    pub(crate) fn of(kind: FolderKind, folder: PathBuf) -> Self {
+        match kind {
+            FolderKind::Run | FolderKind::Report => Self::Run(folder),
+            FolderKind::Matrix => Self::Matrix(folder),
+        }
+    }
+
     /// The run of a matrix that a path below its page leads to: the run's part of the path, its
     /// folder, to which no link led, and the rest of the path.
     pub(super) fn run_at<'p>(&self, path: &'p str) -> Option<(&'p str, Self, &'p str)> {
@@ -56,11 +65,14 @@ impl Source {
         Some((run, Self::Run(folder), rest))
     }
 
-    pub(super) fn stamp(&self) -> Stamp {
+    /// The stamp of its files, and whether a process is at work in its folder: one that is killed
+    /// writes nothing more, and the page is another one all the same.
+    pub(super) fn stamp(&self) -> (Stamp, bool) {
         match self {
-            Self::Run(folder) => stamp_of(with_log(&folder.join("run.db"))),
-            Self::Matrix(folder) => stamp_of([folder.join("matrix.json")]),
-            Self::Watch { file, .. } => stamp_of(with_log(file)),
+            Self::Run(folder) => (stamp_of(with_log(&folder.join("run.db"))), is_at_work(folder)),
+            Self::Matrix(folder) => (stamp_of([folder.join("matrix.json")]), is_at_work(folder)),
+            // Only its own command makes its page.
+            Self::Watch { file, .. } => (stamp_of(with_log(file)), true),
         }
     }
 
@@ -75,8 +87,7 @@ impl Source {
             Self::Matrix(folder) => {
                 let Some(mut matrix) = kept::read_json::<MatrixReport>(folder, "matrix.json")?
                 else {
-                    let help = "Its page comes with the first run of a cell.";
-                    return Ok(served.message("in progress", help));
+                    return Ok(unanswered(folder, served));
                 };
                 // Links lead to pages below this one alone.
                 for run in matrix.cells.iter_mut().flat_map(|cell| &mut cell.runs) {
@@ -108,6 +119,17 @@ fn is_run(folder: &str) -> bool {
     run_part(&format!("{folder}/")) == Some((folder, ""))
 }
 
+/// The page of a matrix or a proof without an answer.
+fn unanswered(folder: &Path, served: &Served<'_>) -> String {
+    if is_at_work(folder) {
+        return served.message("in progress", "Its page comes with the first run.");
+    }
+    let options = kept::read_json::<OptionsFile>(folder, kept::OPTIONS);
+    let (kind, command) = options.ok().flatten().unwrap_or_default().kind();
+    let help = format!("Its process has ended before all runs of this {kind} were done.");
+    served.message("not finished", &format!("{help} `throng {command} --resume` continues it."))
+}
+
 /// A database, and the log beside it in which the last seconds are (SQLite's write-ahead log).
 fn with_log(database: &Path) -> [PathBuf; 2] {
     let mut log = database.as_os_str().to_owned();
@@ -117,6 +139,7 @@ fn with_log(database: &Path) -> [PathBuf; 2] {
 
 #[cfg(test)]
 mod tests {
+    use throng_folder::AtWork;
     use throng_report::html::live::ServedBy;
 
     use super::*;
@@ -127,11 +150,14 @@ mod tests {
     fn a_page_is_as_new_as_the_database_and_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let source = Source::Run(folder.path().to_owned());
-        assert_eq!(source.stamp(), [None, None]);
+        assert_eq!(source.stamp(), (vec![None, None], false));
         std::fs::write(folder.path().join("run.db"), "1").unwrap();
         let first = source.stamp();
         std::fs::write(folder.path().join("run.db-wal"), "2").unwrap();
-        assert_ne!(source.stamp(), first);
+        let second = source.stamp();
+        assert_ne!(second, first);
+        let _at_work = AtWork::begin(folder.path()).unwrap();
+        assert_ne!(source.stamp(), second, "it is another page once its process is gone");
         assert!(source.render(&SERVED).is_err(), "no database");
     }
 
@@ -171,7 +197,10 @@ mod tests {
     fn the_runs_of_a_matrix_have_links_that_lead_below_it_alone() {
         let folder = tempfile::tempdir().unwrap();
         let source = Source::Matrix(folder.path().to_owned());
+        assert!(source.render(&SERVED).unwrap().contains("`throng matrix --resume`"));
+        let at_work = AtWork::begin(folder.path()).unwrap();
         assert!(source.render(&SERVED).unwrap().contains("in progress"));
+        drop(at_work);
         let mut matrix = MatrixReport { headline: "two cells".into(), ..MatrixReport::default() };
         let folders = ["cells/1/1", "cells/../..", "javascript:alert(1)//", "/etc/x/y", "cells/1"];
         let run = |folder: &str| throng_report::matrix::MatrixRun {

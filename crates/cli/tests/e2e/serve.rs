@@ -124,6 +124,13 @@ fn the_page_of_a_run_is_read_while_it_happens_and_ends_it_with_its_token() {
     let page = served.ask("GET", "/", "");
     assert!(page.starts_with("HTTP/1.1 200") && page.contains("connect-src 'self'"), "{page}");
     assert!(page.contains(figures[1]), "{page}");
+    // Another process knows it as well.
+    let beside = Served::start(&["serve", run.to_str().unwrap(), "127.0.0.1:0"]);
+    for page in [page, beside.ask("GET", "/", "")] {
+        assert!(page.contains("In progress, ") && page.contains(" of 120 s so far"), "{page}");
+        assert!(!page.contains("Partial: "), "{page}");
+    }
+    drop(beside);
     let image = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n";
     assert!(served.ask("GET", "/", image).starts_with("HTTP/1.1 403"));
 

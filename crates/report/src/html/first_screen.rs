@@ -17,7 +17,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let key = summary.outcome.key();
     // Neither has a verdict, and with a run in progress nothing is wrong.
     let (badge, verdict) = match run.ending {
-        Ending::Unfinished if run.in_progress => ("", "in progress"),
+        Ending::Unfinished if summary.in_progress => ("", "in progress"),
         Ending::Unfinished => (key, "unfinished"),
         Ending::Complete | Ending::Interrupted | Ending::Aborted => (key, key),
     };

@@ -31,7 +31,8 @@ pub fn of_run(run: &RunData, summary: &Summary) -> String {
 
 /// Why nothing follows from the figures below, or not all of it.
 fn doubts(document: &mut Document, summary: &Summary) {
-    document.items("Partial", &summary.partial_reasons);
+    let label = if summary.in_progress { "So far" } else { "Partial" };
+    document.items(label, &summary.partial_reasons);
     let why = match summary.outcome {
         RunOutcome::Met | RunOutcome::Missed => return,
         RunOutcome::Disputed => "real browsers measured otherwise than the crowd",

@@ -83,10 +83,12 @@ fn what_makes_a_run_doubtful_is_said_first_and_nothing_of_it_counts() {
     assert!(!limited.contains("✓"), "{limited}");
     let mut unfinished = example::healthy(10, 20);
     (unfinished.ending, unfinished.ended_at) = (Ending::Unfinished, None);
-    let unfinished = said(&unfinished);
     let parts =
         ["### throng: invalid\n\n- **Partial:** no ending", "- **No verdict:** ", "- **Answer:**"];
-    follow_each_other(&unfinished, &parts);
+    follow_each_other(&said(&unfinished), &parts);
+    let in_progress = said(&RunData { in_progress: true, ..unfinished });
+    let parts = ["- **So far:** the run is in progress; ", "- **Answer:** In progress, 20 of "];
+    follow_each_other(&in_progress, &parts);
     let run = example::healthy(10, 20);
     let summary = summarise(&run, &[], Duration::ZERO);
     let disputed = of_run(&run, &Summary { outcome: RunOutcome::Disputed, ..summary });

@@ -58,8 +58,9 @@ pub fn summary(summary: &Summary) -> String {
     if !summary.events.is_empty() {
         line(&mut out, "events", &counts(&summary.events));
     }
+    let title = if summary.in_progress { "so far" } else { "partial" };
     for reason in &summary.partial_reasons {
-        line(&mut out, "partial", reason);
+        line(&mut out, title, reason);
     }
     for warning in &summary.warnings {
         line(&mut out, "warning", warning);

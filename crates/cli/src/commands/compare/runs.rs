@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use throng_report::compare::{CompareRows, MeasuredRun};
 
 use crate::console::CliError;
+use crate::kept::FolderKind;
 use crate::{kept, report};
-
-/// The file that makes a folder a run folder.
-const DATABASE: &str = "run.db";
 
 /// Measures every run that `paths` name, one at a time.
 pub(super) fn measure(paths: &[PathBuf]) -> Result<Vec<MeasuredRun>, CliError> {
@@ -28,7 +26,7 @@ fn one(folder: &Path) -> Result<MeasuredRun, CliError> {
 /// The run folder at `path`, or those directly in it, by name; `path` may be a name below runs/.
 fn folders_of(path: &Path) -> Result<Vec<PathBuf>, CliError> {
     let path = &*kept::run_folder(path);
-    let is_run = |folder: &Path| folder.join(DATABASE).is_file();
+    let is_run = |folder: &Path| FolderKind::of(folder) == Some(FolderKind::Run);
     if is_run(path) {
         return Ok(vec![path.to_owned()]);
     }
@@ -62,7 +60,7 @@ mod tests {
             let folder = root.path().join(name);
             std::fs::create_dir(&folder).unwrap();
             if name != "no-run" {
-                std::fs::write(folder.join(DATABASE), "").unwrap();
+                std::fs::write(folder.join("run.db"), "").unwrap();
             }
         }
         let names = |path: &Path| folders_of(path).map_err(|stop| stop.exit);

@@ -4,12 +4,17 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use throng_observation::run::Ending;
+use throng_folder::is_at_work;
+use throng_observation::run::{Ending, RunData};
 use throng_store::RunFolder;
 
-use crate::kept::{KeptCommand, Labels, MatrixFile, OptionsFile, SummaryFile, read_json};
+use crate::kept::{
+    FolderKind, KeptCommand, Labels, MatrixFile, OPTIONS, OptionsFile, SummaryFile, read_json,
+};
 
-/// Outcomes of runs without a `summary.json` to tell.
+/// Outcomes of runs without a `summary.json` to tell. A process is at work in the folder.
+const IN_PROGRESS: &str = "in_progress";
+/// None is, and there is no ending.
 const UNFINISHED: &str = "unfinished";
 const BROKEN: &str = "broken";
 /// It ended, and its report was not made.
@@ -19,8 +24,9 @@ const DONE: &str = "done";
 
 /// Folders below this depth are not measured: those of a matrix are three levels deep.
 const DEPTH_MAX: u32 = 8;
-/// An unfinished run that was written to within this time is in progress.
-const IN_PROGRESS: Duration = Duration::from_secs(600);
+/// An unfinished run that was written to within this time may be in progress all the same, where
+/// nobody can know it.
+const FRESH: Duration = Duration::from_secs(600);
 
 /// A run in the list.
 #[derive(Clone, Debug, Serialize)]
@@ -28,6 +34,8 @@ pub(crate) struct Entry {
     /// The folder's name.
     pub(crate) id: String,
     pub(crate) path: PathBuf,
+    #[serde(skip)]
+    pub(crate) folder_kind: FolderKind,
     /// Microseconds since the Unix epoch; `null` if not known.
     pub(crate) started_at_unix_us: Option<i64>,
     /// `run`, `view`, `find`, `matrix` or `proof`.
@@ -36,8 +44,8 @@ pub(crate) struct Entry {
     pub(crate) scenario: Option<String>,
     /// What was loaded; `null` if not known.
     pub(crate) target: Option<String>,
-    /// `met`, `missed`, `disputed`, `invalid`, `error`; without a summary `unfinished` or
-    /// `unreported`; `broken`; `done` of a matrix.
+    /// `met`, `missed`, `disputed`, `invalid`, `error`; `in_progress`; without a summary
+    /// `unfinished` or `unreported`; `broken`; `done` of a matrix.
     pub(crate) outcome: String,
     /// `complete`, `interrupted`, `aborted`, `unfinished`; `null` if not known.
     pub(super) ending: Option<String>,
@@ -60,14 +68,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// The run in a folder; `None` if it is no run folder of throng.
     pub(super) fn of(path: &Path) -> Option<Self> {
-        let is_file =
-            |name: &str| path.join(name).symlink_metadata().is_ok_and(|found| found.is_file());
-        let is_matrix = is_file("matrix.toml") && is_file("options.json");
-        let has_database = is_file("run.db");
-        let has_report = is_file("summary.json") && is_file("report.html");
-        if !is_matrix && !has_database && !has_report {
-            return None;
-        }
+        let folder_kind = FolderKind::of(path)?;
         let files = Files::of(path);
         let id = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let id =
@@ -75,6 +76,7 @@ impl Entry {
         let mut entry = Self {
             id,
             path: path.to_owned(),
+            folder_kind,
             started_at_unix_us: None,
             kind: "run".into(),
             scenario: None,
@@ -96,25 +98,40 @@ impl Entry {
                 entry.problems.push(problem);
             }
         }
-        if is_matrix {
-            entry.fill_matrix();
-        } else {
-            entry.fill_run(has_database);
-        }
-        let began = if is_matrix { "options.json" } else { "run.db" };
+        let began = match folder_kind {
+            FolderKind::Matrix => {
+                entry.fill_matrix();
+                OPTIONS
+            }
+            FolderKind::Run | FolderKind::Report => {
+                entry.fill_run();
+                "run.db"
+            }
+        };
         entry.started_at_unix_us = entry.started_at_unix_us.filter(|at| *at > 0).or_else(|| {
             let at = path.join(began).symlink_metadata().and_then(|found| found.modified()).ok()?;
             i64::try_from(at.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_micros()).ok()
         });
-        let is_fresh =
-            files.newest.is_some_and(|at| at.elapsed().is_ok_and(|age| age < IN_PROGRESS));
-        if entry.outcome == UNFINISHED && is_fresh {
-            entry.kept_because = Some("it is in progress, or was a few minutes ago".into());
+        let is_fresh = files.newest.is_some_and(|at| at.elapsed().is_ok_and(|age| age < FRESH));
+        if entry.is_in_progress() {
+            entry.kept_because = Some("it is in progress".into());
+        } else if entry.has_no_ending() && is_fresh {
+            entry.kept_because = Some("it was in progress a few minutes ago".into());
         }
         Some(entry)
     }
 
-    fn fill_run(&mut self, has_database: bool) {
+    /// Whether a process is at work in the folder.
+    pub(super) fn is_in_progress(&self) -> bool {
+        self.outcome == IN_PROGRESS
+    }
+
+    /// The outcome may be that of a report which was made nevertheless.
+    fn has_no_ending(&self) -> bool {
+        self.outcome == UNFINISHED || self.ending.as_deref() == Some(Ending::Unfinished.key())
+    }
+
+    fn fill_run(&mut self) {
         match KeptCommand::read(&self.path) {
             Ok(Some(asked)) => {
                 (self.kind, self.scenario) = (asked.command().to_owned(), Some(asked.name()));
@@ -138,40 +155,32 @@ impl Entry {
             if !has_asked && summary.capacity.is_some() {
                 self.kind = "find".into();
             }
-            (self.headline, self.ending) = (Some(summary.headline), Some(summary.ending));
-            self.outcome = summary.outcome;
+            self.ending = Some(summary.ending);
+            // What was known in the middle is not what came of it.
+            if !summary.in_progress {
+                (self.headline, self.outcome) = (Some(summary.headline), summary.outcome);
+            }
         }
-        if !has_database {
+        if self.folder_kind == FolderKind::Report {
             self.outcome = BROKEN.into();
             self.problems.push("there is no run.db, so its report cannot be made again".into());
             self.kept_because = Some("it has no run.db".into());
             return;
         }
         // The database is opened only where the small files do not tell.
-        if self.ending.is_some() && is_database(&self.path.join("run.db")) {
+        let has_ended = self.ending.is_some() && !self.has_no_ending();
+        if has_ended && is_database(&self.path.join("run.db")) {
             return;
         }
         match RunFolder::outline(&self.path) {
             Ok(run) => {
                 self.started_at_unix_us = Some(run.info.started_at_unix_us);
                 self.scenario.get_or_insert_with(|| run.info.target.clone());
-                self.target.get_or_insert(run.info.target);
+                self.target.get_or_insert_with(|| run.info.target.clone());
                 if !has_asked && !run.holds.is_empty() {
                     self.kind = "find".into();
                 }
-                self.ending.get_or_insert_with(|| run.ending.key().to_owned());
-                if self.headline.is_none() {
-                    let has_ended = run.ending != Ending::Unfinished;
-                    self.outcome = if has_ended { UNREPORTED } else { UNFINISHED }.into();
-                    if self.problems.is_empty() {
-                        let state = if has_ended {
-                            "it has no summary"
-                        } else {
-                            "it is in progress or was killed"
-                        };
-                        self.problems.push(format!("{state}; `throng report` makes its report"));
-                    }
-                }
+                self.judge(&run);
             }
             Err(error) => {
                 self.outcome = BROKEN.into();
@@ -181,11 +190,29 @@ impl Entry {
         }
     }
 
+    /// The outcome by the database, where the summary does not tell it.
+    fn judge(&mut self, run: &RunData) {
+        self.ending = Some(run.ending.key().to_owned());
+        let (outcome, state) = match run.ending {
+            Ending::Unfinished if run.in_progress => (IN_PROGRESS, None),
+            _ if self.headline.is_some() => return,
+            Ending::Unfinished => (UNFINISHED, Some("its process was killed")),
+            Ending::Complete | Ending::Interrupted | Ending::Aborted => {
+                (UNREPORTED, Some("it has no summary"))
+            }
+        };
+        self.outcome = outcome.into();
+        if let Some(state) = state.filter(|_| self.problems.is_empty()) {
+            self.problems.push(format!("{state}; `throng report` makes its report"));
+        }
+    }
+
     fn fill_matrix(&mut self) {
-        let options = read_json::<OptionsFile>(&self.path, "options.json");
+        let options = read_json::<OptionsFile>(&self.path, OPTIONS);
         let (kind, command) = options.ok().flatten().unwrap_or_default().kind();
         self.kind = kind.into();
-        self.outcome = UNFINISHED.into();
+        let is_written = is_at_work(&self.path);
+        self.outcome = if is_written { IN_PROGRESS } else { UNFINISHED }.into();
         let is_open = match read_json::<MatrixFile>(&self.path, "matrix.json") {
             Ok(Some(matrix)) => {
                 self.headline = Some(matrix.headline);
@@ -198,12 +225,13 @@ impl Entry {
                 return;
             }
         };
-        if is_open {
-            self.problems.push(format!(
-                "it is in progress or was ended early; `throng {command} --resume` continues it"
-            ));
-        } else {
-            self.outcome = DONE.into();
+        match (is_written, is_open) {
+            (true, _) => {}
+            (false, true) => self.problems.push(format!(
+                "it was ended before all of its runs were made; `throng {command} --resume` \
+                 continues it"
+            )),
+            (false, false) => self.outcome = DONE.into(),
         }
     }
 }

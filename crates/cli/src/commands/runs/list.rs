@@ -10,6 +10,7 @@ use throng_report::columns::columns;
 
 use super::entry::Entry;
 use crate::console::CliError;
+use crate::kept::FolderKind;
 use crate::page::{Stamp, stamp_of};
 
 /// The runs of a folder.
@@ -39,7 +40,11 @@ pub(crate) struct Known(BTreeMap<PathBuf, (Stamp, Option<Entry>)>);
 impl Known {
     fn entry(&self, path: &Path) -> (Stamp, Option<Entry>) {
         let stamp = stamp_of(FILES.map(|name| path.join(name)));
-        match self.0.get(path).filter(|(known, _)| *known == stamp) {
+        // Of one in progress nothing changes when its process is killed.
+        let is_same = |known: &Stamp, entry: &Option<Entry>| {
+            *known == stamp && entry.as_ref().is_none_or(|entry| !entry.is_in_progress())
+        };
+        match self.0.get(path).filter(|(known, entry)| is_same(known, entry)) {
             Some((_, entry)) => (stamp, entry.clone()),
             None => (stamp, Entry::of(path)),
         }
@@ -53,14 +58,15 @@ pub(super) fn of(folder: &Path) -> Result<Listed, CliError> {
 
 /// The same, where the folder was listed before.
 pub(crate) fn again(folder: &Path, known: &mut Known) -> Result<Listed, CliError> {
-    if folder.join("run.db").is_file() {
+    if let Some(kind) = FolderKind::of(folder) {
         let parent = folder
             .parent()
             .filter(|parent| !parent.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
         return Err(CliError::usage(format!(
-            "{} is a run itself; the list of its folder is: throng runs {}",
+            "{} is a {} itself; the list of its folder is: throng runs {}",
             folder.display(),
+            kind.noun(),
             shell::path(parent)
         )));
     }
@@ -113,8 +119,10 @@ pub(crate) fn remarks(entry: &Entry) -> Vec<String> {
 
 /// The outcome of a run, and its ending where that is another thing.
 pub(crate) fn ended(entry: &Entry) -> String {
-    let ending =
-        entry.ending.as_deref().filter(|ending| !["complete", &entry.outcome].contains(ending));
+    let ending = entry
+        .ending
+        .as_deref()
+        .filter(|ending| !entry.is_in_progress() && !["complete", &entry.outcome].contains(ending));
     match ending {
         Some(ending) => format!("{}, {ending}", entry.outcome),
         None => entry.outcome.clone(),

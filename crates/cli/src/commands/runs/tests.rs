@@ -2,6 +2,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
+use throng_folder::AtWork;
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, RunInfo};
 
@@ -136,6 +137,35 @@ fn a_list_that_is_made_again_has_what_changed_since() {
     // Nothing is made anew.
     let same = list::again(folder.path(), &mut known).unwrap().entries;
     assert_eq!(format!("{same:?}"), format!("{again:?}"));
+}
+
+#[test]
+fn what_is_in_progress_is_told_from_what_was_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (run, study) = (folder.path().join("run"), folder.path().join("study"));
+    let writer = RunFolder::create(&run, &RunInfo::default()).unwrap();
+    // A report from the middle of a run is not its answer.
+    let ending = "\"ending\":\"unfinished\",\"in_progress\":true";
+    let middle = summary(1_000_000, "invalid", "In progress, 1 of 5 s so far: 2 viewers played")
+        .replace("\"ending\":\"complete\"", ending);
+    fs::write(run.join("summary.json"), middle).unwrap();
+    fs::create_dir(&study).unwrap();
+    for name in ["matrix.toml", "options.json"] {
+        fs::write(study.join(name), "").unwrap();
+    }
+    let at_work = AtWork::begin(&study).unwrap();
+    let mut known = list::Known::default();
+    let mut told = || {
+        let mut entries = list::again(folder.path(), &mut known).unwrap().entries;
+        entries.sort_by(|a, b| a.id.cmp(&b.id));
+        let row = |entry: Entry| (list::ended(&entry), entry.headline, entry.problems.len());
+        entries.into_iter().map(row).collect::<Vec<_>>()
+    };
+    let in_progress = ("in_progress".to_owned(), None, 0);
+    assert_eq!(told(), [in_progress.clone(), in_progress]);
+    drop((writer, at_work));
+    let killed = ("unfinished".to_owned(), None, 1);
+    assert_eq!(told(), [killed.clone(), killed]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use throng_report::html::live::{HistoryRow, ServedBy, history};
 
 use super::named::{Named, in_path, in_query};
 use crate::commands::compare;
-use crate::commands::runs::{Entry, Known, again, ended, remarks};
+use crate::commands::runs::{Known, again, ended, remarks};
 use crate::console::CliError;
 use crate::http_server::{Reply, Site, document, is_read, only_read, text};
 use crate::page::{Pages, Source, new_nonce, policy, say_dropped};
@@ -84,7 +84,8 @@ impl HistorySite {
         let run = in_path(&self.runs, name)?;
         // It may have become a link since it was listed.
         Folder::open_itself(&run.entry.path).ok()?;
-        self.pages.answer(&run.address, source(&run.entry), what)
+        let source = Source::of(run.entry.folder_kind, run.entry.path.clone());
+        self.pages.answer(&run.address, source, what)
     }
 
     /// Two runs in comparison; an error says what to ask for.
@@ -151,14 +152,6 @@ fn unclear(mut help: String) -> Reply {
     text(StatusCode::BAD_REQUEST, help).into()
 }
 
-/// What the page of a run is made from.
-fn source(entry: &Entry) -> Source {
-    match entry.kind.as_str() {
-        "matrix" | "proof" => Source::Matrix(entry.path.clone()),
-        _ => Source::Run(entry.path.clone()),
-    }
-}
-
 /// A run as a row of the list.
 fn row(run: &Named) -> HistoryRow {
     let Named { address, entry } = run;
@@ -183,6 +176,7 @@ mod tests {
     use throng_store::RunFolder;
 
     use super::*;
+    use crate::kept::FolderKind;
 
     #[test]
     fn the_page_of_a_run_is_made_by_its_kind() {
@@ -193,7 +187,7 @@ mod tests {
         assert!(site.of_run("/run/").is_some() && site.of_run("/run/cells/01_a/1/").is_none());
         std::fs::create_dir_all(folder.path().join("run/cells/01_a/1")).unwrap();
         assert!(site.of_run("/run/cells/01_a/1/").is_none(), "a run has none below it");
-        site.runs.iter_mut().for_each(|run| run.entry.kind = "matrix".into());
+        site.runs.iter_mut().for_each(|run| run.entry.folder_kind = FolderKind::Matrix);
         assert!(site.of_run("/run/").is_some() && site.of_run("/run/cells/01_a/1/").is_some());
     }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::args::Serve;
 use crate::console::{CliError, Exit, Interrupt, say};
 use crate::http_server::Listener;
-use crate::kept::run_folder;
+use crate::kept::{FolderKind, run_folder};
 use crate::page::{RunSite, Source};
 use history::HistorySite;
 
@@ -25,8 +25,8 @@ pub(crate) fn serve(command: &Serve) -> Result<Exit, CliError> {
     let folder = found(&folder)?;
     let port = Listener::bind("throng serve", &address)?;
     let address = port.authority();
-    let _server = match one(&folder) {
-        Some(source) => port.serve("page", RunSite::of_folder(source)?)?,
+    let _server = match FolderKind::of(&folder) {
+        Some(kind) => port.serve("page", RunSite::of_folder(Source::of(kind, folder))?)?,
         None => port.serve("page", HistorySite::of(&folder)?)?,
     };
     say(&format!("pages       http://{address}/"));
@@ -47,14 +47,4 @@ fn found(path: &Path) -> Result<PathBuf, CliError> {
          or where --output says; throng serve FOLDER [ADDRESS] takes that, or one run folder",
         path.display()
     )))
-}
-
-/// What a folder is that is a run itself, or a matrix.
-fn one(folder: &Path) -> Option<Source> {
-    let is_file = |name: &str| folder.join(name).is_file();
-    if is_file("run.db") {
-        return Some(Source::Run(folder.to_owned()));
-    }
-    let is_matrix = is_file("matrix.toml") && is_file("options.json");
-    is_matrix.then(|| Source::Matrix(folder.to_owned()))
 }

@@ -105,7 +105,8 @@ fn a_run_itself_has_its_page_at_the_root() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
     made(&run, 1_000_000);
-    assert_eq!(one(&run), Some(Source::Run(run.clone())));
-    assert_eq!(one(folder.path()), None);
+    let source = FolderKind::of(&run).map(|kind| Source::of(kind, run.clone()));
+    assert_eq!(source, Some(Source::Run(run)));
+    assert_eq!(FolderKind::of(folder.path()), None);
     assert!(HistorySite::of(&folder.path().join("nowhere")).is_err());
 }

@@ -6,9 +6,9 @@ use throng_scenario::{Override, masked_toml};
 
 use super::super::options::{HiddenOfCopies, Options};
 use super::super::plan::MatrixPlan;
-use super::{MATRIX, MatrixFolder, SCENARIO};
+use super::{MatrixFolder, SCENARIO};
 use crate::console::CliError;
-use crate::kept::{Hidden, covers, is_same_file};
+use crate::kept::{Hidden, MATRIX, covers, is_same_file};
 use crate::secrets::override_text;
 
 /// The table of a matrix whose keys are paths of the scenario.

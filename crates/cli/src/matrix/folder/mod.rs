@@ -34,10 +34,9 @@ use super::options::Options;
 use super::plan::MatrixPlan;
 use super::shown;
 use crate::console::CliError;
+use crate::kept::{FolderKind, MATRIX, OPTIONS};
 
-const MATRIX: &str = "matrix.toml";
 const SCENARIO: &str = "scenario.toml";
-const OPTIONS: &str = "options.json";
 const CHOSEN: &str = "chosen.json";
 const DECIDED: &str = "decided.json";
 
@@ -59,8 +58,8 @@ struct Kept {
 }
 
 impl MatrixFolder {
-    pub(super) fn is_one(path: &Path) -> bool {
-        path.join(OPTIONS).is_file() && path.join(MATRIX).is_file()
+    fn is_one(path: &Path) -> bool {
+        FolderKind::of(path) == Some(FolderKind::Matrix)
     }
 
     /// Makes the folder.

@@ -26,6 +26,7 @@ use super::progress::Progress;
 use super::{needs, shown};
 use crate::console::Interrupt;
 use crate::fleet::FleetWorkers;
+use crate::kept::FolderKind;
 use crate::{run_id, watchers};
 
 /// How long a setup command may take.
@@ -164,7 +165,8 @@ impl CellRunner<'_> {
         }
         notes.extend(crowd.server_ended.clone());
         let mut run = self.judged(&crowd, &folder, hold);
-        run.folder = folder.join("run.db").exists().then(|| folder::relative(planned, self.plan));
+        let has_run = FolderKind::of(&folder) == Some(FolderKind::Run);
+        run.folder = has_run.then(|| folder::relative(planned, self.plan));
         let crew = self.crew.as_ref().map(FleetWorkers::by_hand).unwrap_or_default();
         run.command = Some(by_hand(&[arguments.as_slice(), crew].concat()));
         Ok((run, used))
