@@ -95,8 +95,8 @@ pub(crate) struct Serve {
     /// left away before ADDRESS
     #[arg(default_value = RUNS)]
     pub(crate) folder: PathBuf,
-    /// Where: a port of this machine alone, such as 7090, 127.0.0.1:0 (any free port), or
-    /// HOST:PORT, such as loadgen.lan:7090 [default: 7090]
+    /// Where it serves. ADDRESS is PORT (of this machine alone) or HOST:PORT; port 0 is any that is
+    /// free [default: 7090]
     pub(crate) address: Option<ListenAddress>,
 }
 

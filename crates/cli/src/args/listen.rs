@@ -1,8 +1,10 @@
-//! An address to listen on.
+//! An address to listen on, as all commands take it that listen on one.
 
-use std::fmt;
-use std::net::Ipv6Addr;
+use std::net::{Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::str::FromStr;
+use std::{fmt, io};
+
+use crate::console::CliError;
 
 /// Where to listen: on this machine alone, unless another host is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +22,22 @@ impl ListenAddress {
     /// A port of this machine alone.
     pub(crate) fn of_this_machine(port: u16) -> Self {
         Self { host: THIS_MACHINE.to_owned(), port }
+    }
+
+    /// The first address of its host; `flag` asked for it.
+    pub(crate) fn resolved(&self, flag: &str) -> Result<SocketAddr, CliError> {
+        let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        let found = (self.host.as_str(), self.port).to_socket_addrs();
+        let first = found.and_then(|mut all| all.next().ok_or_else(none));
+        first.map_err(|error| self.refused(flag, &error))
+    }
+
+    /// That nobody can listen on it, and why; `flag` asked for it.
+    pub(crate) fn refused(&self, flag: &str, why: &io::Error) -> CliError {
+        CliError::usage(format!(
+            "{flag} {self}: {why}\n  help: choose an address of this machine and a port that \
+             nobody has; port 0 is any that is free"
+        ))
     }
 }
 
@@ -51,7 +69,47 @@ impl fmt::Display for ListenAddress {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::args::Arguments;
+    use crate::console::Exit;
+
+    #[test]
+    fn all_commands_that_listen_take_the_same_and_say_the_same_of_it() {
+        const SAID: &str =
+            "ADDRESS is PORT (of this machine alone) or HOST:PORT; port 0 is any that is free";
+        let mut seen = 0;
+        for command in Arguments::command().get_subcommands() {
+            let listens = |of: &&clap::Arg| {
+                let names = of.get_value_names().unwrap_or_default();
+                names.iter().any(|name| name.as_str() == "ADDRESS")
+            };
+            for flag in command.get_arguments().filter(listens) {
+                let (name, id) = (command.get_name(), flag.get_id());
+                let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+                assert!(help.contains(SAID), "{name} {id}: {help}");
+                let of_type = flag.get_value_parser().type_id();
+                assert!(of_type == std::any::TypeId::of::<ListenAddress>(), "{name} {id}");
+                seen += 1;
+            }
+        }
+        assert!(seen >= 11, "{seen}");
+    }
+
+    #[test]
+    fn a_name_that_has_no_address_is_said_with_its_flag() {
+        let resolved = |text: &str| text.parse::<ListenAddress>().unwrap().resolved("--listen");
+        assert_eq!(resolved("7979").unwrap().to_string(), "127.0.0.1:7979");
+        assert_eq!(resolved("[::1]:7979").unwrap().to_string(), "[::1]:7979");
+        // No name is so long (RFC 1035), so that nobody is asked for it.
+        let name = "a".repeat(300);
+        let stop = resolved(&format!("{name}:7979")).unwrap_err();
+        let said = stop.error.to_string();
+        let begins = format!("--listen {name}:7979: ");
+        assert!(said.starts_with(&begins) && said.contains("help: "), "{said}");
+        assert_eq!(stop.exit, Exit::Usage);
+    }
 
     #[test]
     fn a_port_alone_is_of_this_machine_and_another_host_is_written() {

@@ -73,8 +73,9 @@ pub(crate) struct Common {
     /// Also add the answer as Markdown to the end of this file, such as $GITHUB_STEP_SUMMARY
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Serve the live figures to Prometheus while it runs, at http://ADDRESS/metrics: 9464 (of
-    /// this machine alone), 127.0.0.1:0 (any free port), loadgen.lan:9464; docs/metrics.md
+    /// Serve the live figures to Prometheus while it runs, at http://ADDRESS/metrics;
+    /// docs/metrics.md. ADDRESS is PORT (of this machine alone) or HOST:PORT; port 0 is any that is
+    /// free
     #[arg(long, value_name = "ADDRESS", help_heading = "Output")]
     pub(crate) prometheus: Option<ListenAddress>,
     /// Send metrics and traces to this collector of OpenTelemetry while it runs, by OTLP over HTTP:
@@ -91,9 +92,9 @@ pub(crate) struct Common {
         help_heading = "Output"
     )]
     pub(crate) otlp_traces: u32,
-    /// Serve the report's page while it runs, at http://ADDRESS/: 7090 (of this machine alone),
-    /// 127.0.0.1:0 (any free port), loadgen.lan:7090; the address that is printed has the token by
-    /// which the run can be ended there; docs/serve.md
+    /// Serve the report's page while it runs, at http://ADDRESS/; the address that is printed has
+    /// the token by which the run can be ended there; docs/serve.md. ADDRESS is PORT (of this
+    /// machine alone) or HOST:PORT; port 0 is any that is free
     #[arg(long, value_name = "ADDRESS", help_heading = "Output")]
     pub(crate) serve: Option<ListenAddress>,
     /// Threads that drive participants [default: by the crowd and the cores]

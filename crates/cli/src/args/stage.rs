@@ -1,17 +1,19 @@
 //! The flags of the embedded media server, and of the calibration against it.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Args;
 
+use super::listen::ListenAddress;
 use super::parsers::{count, viewers};
 
 #[derive(Debug, Args)]
 pub(crate) struct Stage {
-    /// The address of HTTP; media uses the same IP
+    /// The address of HTTP; media uses the same IP. ADDRESS is PORT (of this machine alone) or
+    /// HOST:PORT; port 0 is any that is free
     #[arg(long, default_value = "127.0.0.1:7080", value_name = "ADDRESS")]
-    pub(crate) listen: SocketAddr,
+    pub(crate) listen: ListenAddress,
     /// The IP of media, if it is another one [default when HTTP listens on all: one of this
     /// machine's]
     #[arg(long, value_name = "IP")]

@@ -1,6 +1,5 @@
 //! The flags of `throng watch`.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -60,21 +59,23 @@ pub(crate) struct Watch {
     /// Print nothing before the end
     #[arg(short, long, conflicts_with = "plain")]
     pub(crate) quiet: bool,
-    /// Serve the live figures to Prometheus, at http://ADDRESS/metrics: 9464 (of this machine
-    /// alone), 127.0.0.1:0 (any free port), media1.lan:9464; docs/metrics.md
+    /// Serve the live figures to Prometheus, at http://ADDRESS/metrics; docs/metrics.md. ADDRESS is
+    /// PORT (of this machine alone) or HOST:PORT; port 0 is any that is free
     #[arg(long, value_name = "ADDRESS", conflicts_with = "listen")]
     pub(crate) prometheus: Option<ListenAddress>,
     /// Send metrics to this collector of OpenTelemetry, by OTLP over HTTP: http://127.0.0.1:4318;
     /// its key in OTEL_EXPORTER_OTLP_HEADERS; docs/metrics.md
     #[arg(long, value_name = "URL", conflicts_with = "listen")]
     pub(crate) otlp: Option<String>,
-    /// Serve a page of what is watched, at http://ADDRESS/, made from the file of --output: 7090
-    /// (of this machine alone), 127.0.0.1:0 (any free port); docs/serve.md
+    /// Serve a page of what is watched, at http://ADDRESS/, made from the file of --output;
+    /// docs/serve.md. ADDRESS is PORT (of this machine alone) or HOST:PORT; port 0 is any that is
+    /// free
     #[arg(long, value_name = "ADDRESS", requires = "output", conflicts_with = "listen")]
     pub(crate) serve: Option<ListenAddress>,
-    /// Be the agent of runs on other machines: listen here
+    /// Be the agent of runs on other machines, which reach it here. ADDRESS is PORT (of this
+    /// machine alone) or HOST:PORT; port 0 is any that is free
     #[arg(long, value_name = "ADDRESS")]
-    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) listen: Option<ListenAddress>,
     /// What runs must present: a token of 16 characters or more, or env:NAME, or file:PATH
     /// [default: random]
     #[arg(long, value_name = "TOKEN", requires = "listen")]

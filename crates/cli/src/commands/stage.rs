@@ -52,9 +52,10 @@ fn config(command: &args::Stage) -> Result<StageConfig, CliError> {
     let egress = command.egress_cap.as_deref();
     let egress_bps =
         egress.map(|text| args::with_unit("--egress-cap", text, units::bit_rate)).transpose()?;
+    let listen = command.listen.resolved("--listen")?;
     Ok(StageConfig {
-        http_listen: command.listen,
-        media_ip: command.media_ip.or_else(|| media_ip(command.listen.ip(), &own_addresses())),
+        http_listen: listen,
+        media_ip: command.media_ip.or_else(|| media_ip(listen.ip(), &own_addresses())),
         listen_any: command.listen_any,
         workers: command.workers,
         max_viewers: command.max_viewers,

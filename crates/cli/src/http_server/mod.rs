@@ -42,12 +42,7 @@ pub(crate) struct Listener {
 impl Listener {
     /// Listens on an address; `flag` asked for it.
     pub(crate) fn bind(flag: &str, asked: &ListenAddress) -> Result<Self, CliError> {
-        let failed = |error: std::io::Error| {
-            CliError::usage(format!(
-                "{flag} {asked}: {error}\n  help: choose an address of this machine and a port \
-                 that nobody has; port 0 is any that is free"
-            ))
-        };
+        let failed = |error: std::io::Error| asked.refused(flag, &error);
         let socket = TcpListener::bind((asked.host.as_str(), asked.port)).map_err(failed)?;
         socket.set_nonblocking(true).map_err(failed)?;
         let address = socket.local_addr().map_err(failed)?;

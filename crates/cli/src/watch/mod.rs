@@ -37,8 +37,8 @@ const COMMIT_EVERY: Duration = Duration::from_secs(1);
 /// Watches this host.
 pub(crate) fn watch(command: &Watch) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
-    match command.listen {
-        Some(listen) => agent::serve(command, listen, &interrupt),
+    match &command.listen {
+        Some(listen) => agent::serve(command, listen.resolved("--listen")?, &interrupt),
         None => here(command, &interrupt),
     }
 }

@@ -106,16 +106,7 @@ struct Agent {
 impl Agent {
     fn start() -> Self {
         let mut command = Command::new(THRONG);
-        command.args([
-            "watch",
-            "--listen",
-            "127.0.0.1:0",
-            "--allow-load",
-            "8188",
-            "--",
-            "sleep",
-            "60",
-        ]);
+        command.args(["watch", "--listen", "0", "--allow-load", "8188", "--", "sleep", "60"]);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut find = |key: &str| loop {
@@ -127,6 +118,7 @@ impl Agent {
         let address = find("agent").trim_start_matches("tls://").to_owned();
         let token = find("token");
         assert_eq!(find("fingerprint").len(), 64);
+        assert!(address.starts_with("127.0.0.1:"), "a port alone is of this machine: {address}");
         Self { child, address, token }
     }
 
@@ -168,6 +160,7 @@ fn what_cannot_be_watched_is_said_before_anything_begins() {
         (&["watch", "--for", "x"], "--for"),
         (&["watch", "--listen", "0.0.0.0:0", "--no-tls"], "not a loopback address"),
         (&["watch", "--listen", "127.0.0.1:0", "--token", "short"], "16 characters"),
+        (&["watch", "--listen", "127.0.0.1"], "write a port, such as"),
         (&["watch", "--allow-load", "1"], "--listen"),
     ] {
         let said = plain(args);
