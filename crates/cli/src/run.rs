@@ -6,7 +6,7 @@ use throng_observation::run::{Ending, Row};
 use throng_report::ObjectiveResult;
 use throng_scenario::Scenario;
 
-use crate::args::Common;
+use crate::args::{Common, Outputs};
 use crate::console::{CliError, Exit, Interrupt, say};
 use crate::kept::KeptCommand;
 use crate::live::{self, Display, State};
@@ -37,22 +37,22 @@ pub(crate) fn run(
     if let Some(problem) = session::foreign_source(&plan) {
         return Err(CliError::usage(problem));
     }
-    let (prometheus, serve) = (common.prometheus.as_ref(), common.serve.as_ref());
-    let outlets = Outlets::take(prometheus, common.otlp.as_deref(), serve)?;
+    let Outputs { prometheus, otlp, serve, .. } = &common.outputs;
+    let outlets = Outlets::take(prometheus.as_ref(), otlp.as_deref(), serve.as_ref())?;
     let prepared = Prepared::new(scenario, &plan, common)?.with_fleet(false, &interrupt)?;
     let warnings = prepared.with_left_out(session::warnings(&plan, &prepared.pages));
     session::print_warnings(&warnings);
     let info = prepared.info(warnings);
     watchers::announce_baseline(&plan);
-    let served = outlets.of_run(&info, common.otlp_traces, &interrupt)?;
+    let served = outlets.of_run(&info, common.outputs.otlp_traces, &interrupt)?;
     let prepared = prepared.with_traces(served.traces());
     let display = live::open(&plan, common, served.addresses());
     let shows_objectives = display.shows_objectives();
     let is_judged = !plan.objectives.is_empty()
         && (common.until_missed
             || shows_objectives
-            || common.prometheus.is_some()
-            || common.otlp.is_some()
+            || prometheus.is_some()
+            || otlp.is_some()
             || watchers::wait_for_failure(&plan));
     let rolling = is_judged.then(|| RollingObjectives::new(info.clone()));
     let on_row = {

@@ -105,8 +105,8 @@ fn overrides(common: &Common) -> Result<Vec<Override>, CliError> {
         watch: common.watch.clone(),
         tap: common.tap,
         streams: common.streams,
-        folder: common.output.as_ref().map(|path| path.display().to_string()),
-        csv: common.csv,
+        folder: common.outputs.output.as_ref().map(|path| path.display().to_string()),
+        csv: common.outputs.csv,
         set: parse_sets(&common.set)?,
         ..ScenarioFlags::default()
     };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::listen::ListenAddress;
+use super::outputs::Outputs;
 use super::parsers::{age, count, label};
 
 /// Where runs are, unless `--output` says otherwise.
@@ -122,9 +123,6 @@ pub(crate) struct Rerun {
     /// Print the command and what differs; starts nothing
     #[arg(long)]
     pub(crate) print: bool,
-    /// Run folder to make [default: a new one under runs/]
-    #[arg(short, long, value_name = "FOLDER")]
-    pub(crate) output: Option<PathBuf>,
     /// Give a value of the scenario anew: secrets, which are not kept, or a changed address;
     /// repeatable
     #[arg(long, value_name = "PATH=VALUE")]
@@ -132,15 +130,8 @@ pub(crate) struct Rerun {
     /// The secret of the consent proof, as for `throng run`
     #[arg(long, value_name = "SECRET")]
     pub(crate) consent_secret: Option<String>,
-    /// Plain summary lines even on a terminal
-    #[arg(long)]
-    pub(crate) plain: bool,
-    /// Print nothing while it runs
-    #[arg(short, long, conflicts_with = "plain")]
-    pub(crate) quiet: bool,
-    /// Print summary.json at the end instead of the summary
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) outputs: Outputs,
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod listen;
 mod matrix;
 mod measure;
 mod media;
+mod outputs;
 mod parsers;
 mod price;
 mod requests;
@@ -28,6 +29,7 @@ pub(crate) use measure::{
     Decode, Doctor, Ipc, Profile, ProfileMethod, Ring, RingCommand, RingStat, Tap,
 };
 pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};
+pub(crate) use outputs::Outputs;
 pub(crate) use parsers::{duration, with_unit};
 pub(crate) use price::Price;
 pub(crate) use requests::Requests;

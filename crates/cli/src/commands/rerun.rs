@@ -201,16 +201,18 @@ impl Earlier {
     }
 
     fn start(self, command: &Rerun) -> Result<Exit, CliError> {
-        let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
-        let output = absolute(command.output.clone().unwrap_or_else(run_id::default_folder));
-        let file = absolute(self.folder.join(SCENARIO));
+        let mut outputs = command.outputs.clone();
+        outputs.output.get_or_insert_with(run_id::default_folder);
+        let outputs = outputs.anywhere();
+        let file = self.folder.join(SCENARIO);
+        let file = std::path::absolute(&file).unwrap_or(file);
         if let Some(folder) = self.asked.working_folder.as_ref().filter(|folder| folder.is_dir()) {
             std::env::set_current_dir(folder)
                 .map_err(|error| CliError::usage(format!("{}: {error}", folder.display())))?;
         }
         let asked = &self.asked;
         let common = Common {
-            output: Some(output),
+            outputs,
             set: command.set.clone(),
             threads: asked.threads,
             receive: asked.receive,
@@ -218,9 +220,6 @@ impl Earlier {
             packs: asked.packs.clone(),
             until_missed: asked.until_missed,
             consent_secret: command.consent_secret.clone().or_else(|| asked.consent_secret.clone()),
-            plain: command.plain,
-            quiet: command.quiet,
-            json: command.json,
             ..Common::default()
         };
         if asked.is_search() {

@@ -1,9 +1,11 @@
 use std::fs;
 
+use clap::Parser as _;
 use throng_observation::RunTime;
 use throng_observation::run::{Ending, RunInfo};
 
 use super::*;
+use crate::args::{Arguments, Command, ListenAddress, Outputs};
 
 /// The scenario of a run folder, as a rerun reads it.
 fn again(folder: &Path, scenario: &str, sets: &[Override]) -> Scenario {
@@ -39,6 +41,21 @@ fn the_plan_of_a_rerun_is_the_plan_of_the_run() {
 }
 
 #[test]
+fn a_rerun_takes_the_outputs_of_a_run_and_files_are_where_it_was_asked() {
+    let line = ["throng", "rerun", "first", "--serve", "7090", "--otlp", "http://127.0.0.1:4318"];
+    let files = ["--csv", "--junit", "a.xml", "--markdown", "/dev/stdout", "-o", "again"];
+    let asked = Arguments::try_parse_from(line.iter().chain(&files)).unwrap().command;
+    let Command::Rerun(asked) = asked else { panic!("{asked:?}") };
+    let here = std::env::current_dir().unwrap();
+    let outputs = asked.outputs.anywhere();
+    assert_eq!(outputs.serve, Some(ListenAddress::of_this_machine(7090)));
+    assert_eq!((outputs.otlp_traces, outputs.csv), (10, true));
+    assert_eq!(outputs.junit, Some(here.join("a.xml")));
+    assert_eq!(outputs.markdown.as_deref(), Some(Path::new("/dev/stdout")));
+    assert_eq!(outputs.output, Some(here.join("again")));
+}
+
+#[test]
 fn a_secret_is_asked_for_with_what_is_kept_around_it() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("run");
@@ -71,12 +88,9 @@ fn a_secret_is_asked_for_with_what_is_kept_around_it() {
     let again = Rerun {
         run,
         print: true,
-        output: None,
         set: vec![given, "target.token=S3CRET".into(), "env:URL".into(), "crowd.size=2".into()],
         consent_secret: None,
-        plain: false,
-        quiet: false,
-        json: false,
+        outputs: Outputs::default(),
     };
     let line = earlier.command_line(&again, &[]);
     let shown = format!(

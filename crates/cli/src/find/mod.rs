@@ -20,7 +20,7 @@ use throng_engine::NewParticipant;
 use throng_observation::run::{Ending, Row};
 use throng_observation::{Failure, Goal, RunTime, Unloaded, shell};
 
-use crate::args::Find;
+use crate::args::{Find, Outputs};
 use crate::console::{CliError, Exit, Interrupt, say};
 use crate::generator::Generator;
 use crate::kept::KeptCommand;
@@ -54,8 +54,8 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
             "--vary of a value is searched by one machine: leave --fleet and --on away",
         ));
     }
-    let (prometheus, serve) = (common.prometheus.as_ref(), common.serve.as_ref());
-    let outlets = Outlets::take(prometheus, common.otlp.as_deref(), serve)?;
+    let Outputs { prometheus, otlp, serve, .. } = &common.outputs;
+    let outlets = Outlets::take(prometheus.as_ref(), otlp.as_deref(), serve.as_ref())?;
     let prepared =
         Prepared::new(&search_plan.scenario, plan, common)?.with_fleet(true, &interrupt)?;
     let warnings = prepared.with_left_out(search_plan.warnings(&prepared.pages));
@@ -63,7 +63,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     search_plan.introduce();
     let info = prepared.info(warnings);
     watchers::announce_baseline(plan);
-    let served = outlets.of_run(&info, common.otlp_traces, &interrupt)?;
+    let served = outlets.of_run(&info, common.outputs.otlp_traces, &interrupt)?;
     let prepared = prepared.with_traces(served.traces());
     let seconds = Seconds::default();
     let on_row = {
@@ -77,7 +77,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
     let asked = scenario::of_find(command, &[]).unwrap_or_else(|_| search_plan.scenario.clone());
     let asked = KeptCommand::find(command).of(&asked, plan);
     let mut session =
-        Session::start(prepared, &info, Joins::BySearch(&earlier), !common.plain, on_row)?;
+        Session::start(prepared, &info, Joins::BySearch(&earlier), !common.outputs.plain, on_row)?;
     asked.keep(&session.folder);
     served.began(&asked.name(), &session.folder, session.handle.started_at_unix_us());
     let ending = SearchLoop {
@@ -89,7 +89,7 @@ pub(crate) fn find(command: &Find) -> Result<Exit, CliError> {
         has_values: !search_plan.values.is_empty(),
         deadline: search_plan.deadline,
         announced: search_plan.announced(),
-        printer: HoldPrinter::new(common.quiet || common.json),
+        printer: HoldPrinter::new(common.outputs.quiet || common.outputs.json),
         triggers: ProfileTriggers::new(&search_plan.settings.schedule),
         judged_beyond: None,
         served: &served,

@@ -18,18 +18,19 @@ use throng_engine::LiveSnapshot;
 use throng_report::ObjectiveResult;
 use throng_scenario::{Part, Plan};
 
-use crate::args::Common;
+use crate::args::{Common, Outputs};
 use crate::console::{Frames, Screen, Stream, can_be_drawn_on, say};
 use crate::live_hosts::ServerFigures;
 
 /// The display that the flags and the kind of terminal select; `addresses` says what is served
 /// where.
 pub(crate) fn open(plan: &Plan, common: &Common, addresses: Vec<String>) -> Box<dyn Display> {
-    if common.quiet || (common.json && !std::io::stderr().is_terminal()) {
+    let Outputs { quiet, json, plain, .. } = common.outputs;
+    if quiet || (json && !std::io::stderr().is_terminal()) {
         return Box::new(NoDisplay);
     }
     let who = Who::of(plan);
-    if !common.plain && can_be_drawn_on() {
+    if !plain && can_be_drawn_on() {
         let subject = Subject { title: plan.target.display(), who, addresses };
         match Screen::take() {
             Ok(screen) => return Box::new(TerminalDisplay { screen, subject }),

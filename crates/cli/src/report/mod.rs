@@ -8,7 +8,7 @@ use throng_report::{ReportRows, RunOutcome, Summary, csv, junit, markdown, oven_
 use throng_scenario::Scenario;
 use throng_store::{RunFolder, StoreError, Table};
 
-use crate::args::Common;
+use crate::args::{Common, Outputs};
 use crate::console::{CliError, Exit, print};
 use crate::named_file::{append, check_each, put};
 use crate::tables::{self, Format};
@@ -26,13 +26,8 @@ pub(crate) struct ReportOptions {
 
 impl ReportOptions {
     pub(crate) fn of(common: &Common) -> Self {
-        Self {
-            json: common.json,
-            csv: common.csv,
-            details: common.details,
-            junit: common.junit.clone(),
-            markdown: common.markdown.clone(),
-        }
+        let Outputs { json, csv, details, junit, markdown, .. } = common.outputs.clone();
+        Self { json, csv, details, junit, markdown }
     }
 
     /// Refuses files that cannot be written.

@@ -45,8 +45,8 @@ impl Session {
         on_row: impl FnMut(&Row) + Send + 'static,
     ) -> Result<Self, CliError> {
         let (scenario, plan, common) = (prepared.scenario, prepared.plan, prepared.common);
-        let folder =
-            common.output.clone().or_else(|| scenario.output.folder.clone().map(PathBuf::from));
+        let of_scenario = || scenario.output.folder.clone().map(PathBuf::from);
+        let folder = common.outputs.output.clone().or_else(of_scenario);
         let folder = folder.unwrap_or_else(run_id::default_folder);
         // The folder comes first: a run that cannot be stored is not started.
         let mut writer =
@@ -87,7 +87,7 @@ impl Session {
         );
         writer.starts_at(handle.started_at_unix_us()).map_err(CliError::invalid)?;
         let store = StoreWriter::start(writer, received, on_row).map_err(CliError::invalid)?;
-        let csv = common.csv || scenario.output.csv;
+        let csv = common.outputs.csv || scenario.output.csv;
         let report = ReportOptions { csv, ..ReportOptions::of(common) };
         Ok(Self { handle, watchers, rows, folder, canaries, tap, store, report })
     }

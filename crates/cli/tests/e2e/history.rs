@@ -62,8 +62,11 @@ fn a_run_is_listed_labelled_done_again_and_deleted() {
     assert_eq!(code, Some(0), "{error}");
     assert_eq!(out, format!("throng run {first_path}/scenario.toml\n"));
     assert!(!error.contains("differs"), "{error}");
-    let (code, out, error) = said(&["rerun", &first_path, "--quiet", "--output", &second_path]);
+    let answer = folder.path().join("answer.md");
+    let outputs = ["--quiet", "--output", &second_path, "--markdown", answer.to_str().unwrap()];
+    let (code, out, error) = said(&[&["rerun", &first_path][..], &outputs].concat());
     assert_eq!(code, Some(0), "{out}{error}");
+    assert!(std::fs::read_to_string(&answer).unwrap().starts_with("### throng: met"));
     let (one, other) = (scenario_of(&first), scenario_of(&second));
     assert_eq!(one.plan(), other.plan(), "the same seeds, the same plan");
     assert_eq!(one, other);
