@@ -94,6 +94,31 @@ fn proof(text: &str) -> Result<(), String> {
     Matrix::parse_proof(text, None).map(drop).map_err(|error| error.to_string())
 }
 
+/// Tables, code, and pages that another test writes are as wide as what is in them.
+#[test]
+fn prose_has_at_most_100_columns() {
+    const WRITTEN: [&str; 3] = ["docs/export.md", "docs/host-series.md", "docs/metrics.md"];
+    let of_root = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"].map(|name| {
+        let text = std::fs::read_to_string(root().join(name)).unwrap();
+        (name.to_owned(), text)
+    });
+    let mut all = pages();
+    all.extend(of_root);
+    all.retain(|(name, _)| !WRITTEN.iter().any(|written| name.ends_with(written)));
+    let mut wide = Vec::new();
+    for (name, text) in &all {
+        let mut is_code = false;
+        for (index, line) in text.lines().enumerate() {
+            let begins = |with: &str| line.trim_start().starts_with(with);
+            is_code ^= begins("```");
+            if !is_code && !begins("|") && line.chars().count() > 100 {
+                wide.push(format!("{name}:{}", index + 1));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "prose of more than 100 columns: {wide:#?}");
+}
+
 #[test]
 fn every_toml_of_the_documentation_is_read() {
     let (mut count, mut wrong) = (0, String::new());
