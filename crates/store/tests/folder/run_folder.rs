@@ -376,6 +376,24 @@ fn a_run_that_is_going_on_reads_to_its_last_commit() {
 }
 
 #[test]
+fn a_run_is_in_progress_while_its_writer_is_there() {
+    let (_dir, path, writer) = new_run();
+    let in_progress = || {
+        let whole = RunFolder::read(&path).unwrap().in_progress;
+        assert_eq!(RunFolder::outline(&path).unwrap().in_progress, whole);
+        assert_eq!(RunFolder::context(&path).unwrap().in_progress, whole);
+        whole
+    };
+    assert!(in_progress());
+    drop(writer);
+    assert!(!in_progress(), "its process was killed");
+    let again = RunFolder::again(&path, |_| true).unwrap();
+    assert!(in_progress(), "it is collected");
+    again.finish(Ending::Complete, RunTime(1_000_000)).unwrap();
+    assert!(!in_progress());
+}
+
+#[test]
 fn a_reader_that_goes_soon_leaves_a_finished_run_as_one_file() {
     let (_dir, path, mut writer) = new_run();
     writer.write(Row::Crowd(crowd(0)));
@@ -433,7 +451,7 @@ fn kill_9_leaves_every_committed_second() {
         "{}",
         run.crowd.len()
     );
-    assert_eq!(run.ending, Ending::Unfinished);
+    assert_eq!((run.ending, run.in_progress), (Ending::Unfinished, false));
 }
 
 #[test]
