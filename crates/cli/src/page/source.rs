@@ -126,8 +126,11 @@ fn unanswered(folder: &Path, served: &Served<'_>) -> String {
     }
     let options = kept::read_json::<OptionsFile>(folder, kept::OPTIONS);
     let (kind, command) = options.ok().flatten().unwrap_or_default().kind();
-    let help = format!("Its process has ended before all runs of this {kind} were done.");
-    served.message("not finished", &format!("{help} `throng {command} --resume` continues it."))
+    let help = format!(
+        "Not all runs of this {kind} are done, and no process of this machine is at it: `throng \
+         {command} --resume` continues it."
+    );
+    served.message("not finished", &help)
 }
 
 /// A database, and the log beside it in which the last seconds are (SQLite's write-ahead log).

@@ -196,7 +196,9 @@ impl Entry {
         let (outcome, state) = match run.ending {
             Ending::Unfinished if run.in_progress => (IN_PROGRESS, None),
             _ if self.headline.is_some() => return,
-            Ending::Unfinished => (UNFINISHED, Some("its process was killed")),
+            Ending::Unfinished => {
+                (UNFINISHED, Some("it has no ending, and no process of this machine writes it"))
+            }
             Ending::Complete | Ending::Interrupted | Ending::Aborted => {
                 (UNREPORTED, Some("it has no summary"))
             }
@@ -228,8 +230,7 @@ impl Entry {
         match (is_written, is_open) {
             (true, _) => {}
             (false, true) => self.problems.push(format!(
-                "it was ended before all of its runs were made; `throng {command} --resume` \
-                 continues it"
+                "no process of this machine is at it; `throng {command} --resume` continues it"
             )),
             (false, false) => self.outcome = DONE.into(),
         }
