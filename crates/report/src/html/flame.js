@@ -14,6 +14,7 @@ for (const graph of document.querySelectorAll(".bars-of-time")) {
     say(chosen);
   };
   const say = (bar) => { said.textContent = bar ? bar.querySelector("title").textContent : ""; };
+  for (const bar of bars) bar.setAttribute("role", "button");
   graph.addEventListener("click", (event) => {
     const bar = event.target.closest(".bar-of-time");
     if (bar) choose(bar);
@@ -21,7 +22,9 @@ for (const graph of document.querySelectorAll(".bars-of-time")) {
   graph.addEventListener("pointerover", (event) => say(event.target.closest(".bar-of-time")));
   graph.addEventListener("focusin", (event) => say(event.target.closest(".bar-of-time")));
   graph.addEventListener("keydown", (event) => {
-    if (event.key === "Enter") choose(event.target);
-    else if (event.key === "Escape") choose(bars[0]);
+    if (event.key === "Escape") return choose(bars[0]);
+    if (event.key !== "Enter" && event.key !== " ") return;
+    event.preventDefault();
+    choose(event.target);
   });
 }

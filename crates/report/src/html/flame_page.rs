@@ -108,7 +108,9 @@ fn section(profile: &Profile) -> String {
         })
         .collect();
     let second = if is_clock { "cores" } else { "of all" };
-    out.push_str(&table(&["thread", second, "of its time", "function", "file", "kind"], &rows));
+    if !rows.is_empty() {
+        out.push_str(&table(&["thread", second, "of its time", "function", "file", "kind"], &rows));
+    }
     let kinds: Vec<Vec<String>> = time
         .families
         .iter()

@@ -97,8 +97,8 @@ impl Table {
         let head = format!("<div class=\"scroll\"><table{}><thead><tr>", attribute(class));
         let mut table = Self { out: head, figures: figures.to_owned() };
         for (column, name) in header.iter().enumerate() {
-            let class = attribute(table.class_of(column));
-            let _ = write!(table.out, "<th scope=\"col\"{class}>{}</th>", escape(name));
+            let cell = head_cell("col", table.class_of(column), name);
+            table.out.push_str(&cell);
         }
         table.out.push_str("</tr></thead><tbody>");
         table
@@ -123,6 +123,15 @@ impl Table {
     fn class_of(&self, column: usize) -> &'static str {
         if self.figures.contains(&column) { "n" } else { "" }
     }
+}
+
+/// The head of a column or a row, by its `scope` (`col`, `row`); without a name it is none.
+pub(crate) fn head_cell(scope: &str, class: &str, name: &str) -> String {
+    let class = attribute(class);
+    if name.is_empty() {
+        return format!("<td{class}></td>");
+    }
+    format!("<th scope=\"{scope}\"{class}>{}</th>", escape(name))
 }
 
 /// The attribute of a class; nothing of an empty one.
@@ -156,11 +165,12 @@ mod tests {
              <tr><td>a</td><td class=\"n\">1.50 s</td></tr>\
              <tr><td>b</td><td class=\"n\">–</td></tr></tbody></table></div>"
         );
-        let mut own = Table::new("proof", &[""], &[0]);
+        let mut own = Table::new("proof", &["", "ratio"], &[0]);
         own.row("aa", [Cell::text("same").classed("good"), Cell::markup("<b>1</b>".into())]);
         let page = own.finish();
         assert!(
             page.contains("<table class=\"proof\">")
+                && page.contains("<tr><td class=\"n\"></td><th scope=\"col\">ratio</th></tr>")
                 && page.contains("<tr class=\"aa\"><td class=\"good\">same</td><td><b>1</b></td>"),
             "{page}"
         );

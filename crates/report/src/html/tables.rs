@@ -357,7 +357,8 @@ fn about(run: &RunData, summary: &Summary) -> String {
     // Of a fleet the machine that is known here only coordinated.
     let of = if summary.generator.workers.is_empty() { "generator" } else { "coordinator" };
     rows.extend(run.info.generator_host.iter().map(|(name, value)| host_row(of, name, value)));
-    let mut out = format!("<h2>This run</h2>{}{}", table(&["", ""], &rows), workers(summary));
+    let mut out =
+        format!("<h2>This run</h2>{}{}", table(&["fact", "value"], &rows), workers(summary));
     if !run.info.scenario.is_empty() {
         // Earlier versions stored the secrets of commands.
         let scenario = masked_toml(&run.info.scenario);

@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::super::markup::escape;
+use super::super::markup::{escape, head_cell};
 use super::{link, served, shown};
 use crate::matrix::{CellVerdict, MatrixCell, MatrixReport, text};
 
@@ -100,7 +100,8 @@ fn grid(
     });
     let caption = chosen.collect::<Vec<_>>().join(" ");
     let mut out = format!(
-        "<figure><figcaption><b>{}</b></figcaption><table class=\"map\"><thead><tr>",
+        "<figure><figcaption><b>{}</b></figcaption><div class=\"scroll\"><table \
+         class=\"map\"><thead><tr>",
         escape(&caption)
     );
     let corner = [name(rows), name(columns)]
@@ -108,13 +109,13 @@ fn grid(
         .filter(|name| !name.is_empty())
         .copied()
         .collect::<Vec<_>>();
-    let _ = write!(out, "<th>{}</th>", escape(&corner.join(" × ")));
+    out.push_str(&head_cell("col", "", &corner.join(" × ")));
     for level in levels(columns) {
-        let _ = write!(out, "<th scope=\"col\">{}</th>", escape(&level));
+        out.push_str(&head_cell("col", "", &level));
     }
     out.push_str("</tr></thead><tbody>");
     for (row, level) in levels(rows).iter().enumerate() {
-        let _ = write!(out, "<tr><th scope=\"row\">{}</th>", escape(level));
+        let _ = write!(out, "<tr>{}", head_cell("row", "", level));
         for column in 0..levels(columns).len() {
             let is_there = |cell: &&MatrixCell| {
                 let at = |factor: Option<usize>, level: usize| {
@@ -130,7 +131,7 @@ fn grid(
         }
         out.push_str("</tr>");
     }
-    out.push_str("</tbody></table></figure>");
+    out.push_str("</tbody></table></div></figure>");
     out
 }
 

@@ -229,6 +229,8 @@ mod tests {
             "CPU idle and waiting for I/O",
             "m-disk",
             "m-served",
+            // Wide maps are scrolled by keyboard, too.
+            "tabindex=\"0\" aria-labelledby=\"what-limits-each-cell\"><table class=\"map\"",
         ] {
             assert!(page.contains(text), "{text}\n{page}");
         }

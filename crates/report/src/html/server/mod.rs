@@ -281,7 +281,7 @@ fn watcher(host: &Host<'_>) -> String {
     .collect();
     out += &format!(
         "<details><summary>The watcher, the host and its settings</summary>{}{}</details>",
-        table(&["", ""], &rows),
+        table(&["fact", "value"], &rows),
         if happened.is_empty() {
             String::new()
         } else {
