@@ -100,3 +100,4 @@ tool cargo-deny 0.20.2 || echo "cargo-deny is not there: dependencies will not b
 [[ $1 == check ]] && exit 0
 step "LiveKit from source" scripts/livekit.sh || echo "LiveKit is not there: the tests that need it will be skipped"
 step "packages of npm" examples/evening/packages.sh || echo "The packages of examples/evening are not there: the tests that need it will be skipped"
+step "axe-core of npm" scripts/axe.sh || echo "axe-core is not there: the test that needs it will be skipped"

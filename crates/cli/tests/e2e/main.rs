@@ -6,6 +6,7 @@
 mod throng;
 
 mod addresses;
+mod axe;
 mod bad_servers;
 mod browser;
 mod canary;

@@ -2,7 +2,7 @@
 //! run, and its charts can be used by pointer and by keyboard.
 
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -26,12 +26,13 @@ fn the_report_opens_in_a_browser_without_an_error() {
         return;
     }
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
-    let ran = run(
-        None,
-        &["view", &stage.target(), "-n", "5", "--every", "100ms", "--for", "5s", "--warm-up", "1s"],
-    );
+    let target = stage.target();
+    let crowd = ["view", &target, "-n", "5", "--every", "100ms", "--for", "5s", "--warm-up", "1s"];
+    let objectives = ["--objective", "video.loss p95 < 1%", "--objective", "connect p99 < 3s"];
+    let ran = run(None, &[&crowd[..], &objectives].concat());
     let namespace = Namespace::with_veth("page", Ipv4Addr::new(10, 78, 0, 1)).unwrap();
     let mut browser = opened(&namespace, &ran);
+    keep_picture(&mut browser, "report");
     let fetched = browser.evaluate("performance.getEntriesByType('resource').length").unwrap();
     assert_eq!(fetched, json!(0), "the page fetches something");
     let charts = browser.evaluate("document.querySelectorAll('svg').length").unwrap();
@@ -160,38 +161,61 @@ pub(crate) fn opened(namespace: &Namespace, ran: &Ran) -> Chromium {
 /// The page is no wider than a phone, a small and a large screen, light or dark. Keeps screenshots
 /// of the phone and of the large screen.
 pub(crate) fn fits(browser: &mut Chromium, name: &str) {
+    at_each_size(browser, |browser, scheme, width| {
+        let overflow =
+            browser.evaluate("document.documentElement.scrollWidth - innerWidth").unwrap();
+        assert!(
+            overflow.as_i64() <= Some(0),
+            "{scheme}, {width} px: the page is {overflow} px too wide"
+        );
+        // Between the two it looks like either.
+        if width != 800 {
+            keep_screenshot(browser, &format!("{name}-{width}-{scheme}"));
+        }
+    });
+}
+
+/// Looks at the page with the widths of a phone, a small and a large screen, light and dark.
+pub(crate) fn at_each_size(browser: &mut Chromium, mut look: impl FnMut(&mut Chromium, &str, u32)) {
     for scheme in ["light", "dark"] {
-        let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
-        browser.command("Emulation.setEmulatedMedia", &features).unwrap();
         for width in [360, 800, 1280] {
-            let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1,
-                "mobile": width < 500 });
-            browser.command("Emulation.setDeviceMetricsOverride", &size).unwrap();
-            let overflow =
-                browser.evaluate("document.documentElement.scrollWidth - innerWidth").unwrap();
-            assert!(
-                overflow.as_i64() <= Some(0),
-                "{scheme}, {width} px: the page is {overflow} px too wide"
-            );
-            // Between the two it looks like either.
-            if width != 800 {
-                keep_screenshot(browser, &format!("{name}-{width}-{scheme}"));
-            }
+            show_as(browser, scheme, width);
+            look(browser, scheme, width);
         }
     }
+}
+
+/// The page in a colour scheme on a screen of a width, CSS pixels.
+fn show_as(browser: &mut Chromium, scheme: &str, width: u32) {
+    let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
+    browser.command("Emulation.setEmulatedMedia", &features).unwrap();
+    let size = json!({ "width": width, "height": 900, "deviceScaleFactor": 1,
+        "mobile": width < 500 });
+    browser.command("Emulation.setDeviceMetricsOverride", &size).unwrap();
 }
 
 /// Writes a screenshot under target/screenshots, for manual inspection.
 fn keep_screenshot(browser: &mut Chromium, name: &str) {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../screenshots");
-    let picture = browser
-        .command(
-            "Page.captureScreenshot",
-            &json!({ "format": "png", "captureBeyondViewport": true }),
-        )
-        .unwrap();
     std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join(format!("{name}.png")), screenshot(browser, true)).unwrap();
+}
+
+/// Keeps the top of the page as a picture of the documentation, if these are to be written anew.
+pub(crate) fn keep_picture(browser: &mut Chromium, name: &str) {
+    show_as(browser, "light", 1100);
+    let picture = screenshot(browser, false);
+    if std::env::var_os("THRONG_WRITE_DOCS").is_some() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/images");
+        std::fs::write(folder.join(format!("{name}.png")), picture).unwrap();
+    }
+}
+
+/// The page as PNG: all of it, or what the screen shows.
+fn screenshot(browser: &mut Chromium, is_whole: bool) -> Vec<u8> {
+    let how = json!({ "format": "png", "captureBeyondViewport": is_whole });
+    let picture = browser.command("Page.captureScreenshot", &how).unwrap();
     let bytes = STANDARD.decode(picture["data"].as_str().unwrap_or_default()).unwrap();
     assert!(bytes.starts_with(b"\x89PNG"), "not a picture");
-    std::fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
+    bytes
 }

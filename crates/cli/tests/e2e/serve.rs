@@ -51,6 +51,11 @@ impl Served {
         format!("http://{}/", self.address)
     }
 
+    /// The address as it was printed: who opens it may end the run.
+    pub(crate) fn url_with_token(&self) -> String {
+        format!("{}#token={}", self.url(), self.token)
+    }
+
     fn connect(&self, method: &str, path: &str, headers: &str) -> TcpStream {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(WITHIN)).unwrap();
