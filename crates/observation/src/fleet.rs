@@ -35,6 +35,78 @@ pub struct EndClock {
     pub bound_us: u64,
 }
 
+/// What a worker of a run in progress does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkerFate {
+    /// It plays its share.
+    Plays,
+    /// Its part has ended, and its last rows are on the way.
+    Ends,
+    /// Its part has ended, and all its rows have come.
+    Ended,
+    /// It was given up, and its participants with it.
+    Lost,
+}
+
+impl WorkerFate {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Plays, Self::Ends, Self::Ended, Self::Lost];
+
+    /// A stable name.
+    #[must_use]
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Plays => "playing",
+            Self::Ends => "ending",
+            Self::Ended => "ended",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// Whether something of it is still to come.
+    #[must_use]
+    pub const fn is_there(self) -> bool {
+        matches!(self, Self::Plays | Self::Ends)
+    }
+}
+
+/// How it goes for a worker of a run in progress, as its coordinator knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WorkerNow {
+    /// What it does.
+    pub fate: WorkerFate,
+    /// Participants of it that played in the last second that all workers have closed.
+    pub playing: u32,
+    /// What it said last of its clock; `None` if that was nothing.
+    pub clock: Option<EndClock>,
+    /// Since the end of the last second of which all its rows have come, microseconds.
+    pub rows_age_us: u64,
+    /// Since it was last heard, microseconds.
+    pub silent_us: u64,
+    /// Rows that wait there for the bus, bytes.
+    pub spooled_bytes: u64,
+    /// Batches of rows that it had to give up because its spool was full.
+    pub given_up_batches: u64,
+}
+
+/// Participants of workers that are gone, which others play.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReassignedJoins {
+    /// Those that join anew, in the places of lost ones.
+    pub anew: u64,
+    /// Those that join as planned.
+    pub planned: u64,
+}
+
+/// How it goes for the workers of a run in progress.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FleetNow {
+    /// Each, by number.
+    pub workers: Vec<WorkerNow>,
+    /// Who was given to others so far.
+    pub reassigned: ReassignedJoins,
+}
+
 /// The error of a delay between the two workers whose clocks are known worst, from what each adds
 /// to it, microseconds.
 #[must_use]

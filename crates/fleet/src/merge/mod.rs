@@ -162,6 +162,14 @@ impl Merger {
         self.workers.get(usize::from(worker.0))?.watermark
     }
 
+    /// How many participants of `worker` played in the last sealed second; none of one that has
+    /// ended.
+    #[must_use]
+    pub fn playing(&self, worker: WorkerId) -> u32 {
+        let worker = self.workers.get(usize::from(worker.0)).filter(|worker| worker.is_live());
+        worker.map_or(0, Worker::playing)
+    }
+
     /// The second that is sealed next.
     #[must_use]
     pub fn open_second(&self) -> i64 {

@@ -123,6 +123,11 @@ impl Worker {
         })
     }
 
+    /// Its participants that played in the last sealed second.
+    pub(super) fn playing(&self) -> u32 {
+        self.crowd.values().map(|row| row.playing).fold(0, u32::saturating_add)
+    }
+
     pub(super) fn sealed(&mut self, crowd: BTreeMap<CohortId, CrowdRow>) {
         self.crowd = crowd;
     }

@@ -83,11 +83,11 @@ impl Ledger {
             let count = moved.iter().filter(|dealt| dealt.is_anew() == is_anew).count();
             u32::try_from(count).unwrap_or(u32::MAX)
         };
-        let what = NoticeKind::Reassigned {
-            from: reassignment.from,
-            anew: count(true),
-            planned: count(false),
-        };
+        let (anew, planned) = (count(true), count(false));
+        let all = &mut self.reassigned_joins;
+        all.anew = all.anew.saturating_add(u64::from(anew));
+        all.planned = all.planned.saturating_add(u64::from(planned));
+        let what = NoticeKind::Reassigned { from: reassignment.from, anew, planned };
         self.notices.push(Notice { worker: reassignment.of, what });
     }
 

@@ -3,10 +3,12 @@
 
 mod decisions;
 mod handover;
+mod now;
 
 use std::time::{Duration, Instant};
 
 use throng_observation::RunTime;
+use throng_observation::fleet::ReassignedJoins;
 use throng_observation::run::{Ending, Row};
 
 use crate::disciplined::ClockBasis;
@@ -96,6 +98,7 @@ struct WorkerState {
     is_contradicted: bool,
     changed: u64,
     reassigned: u32,
+    spooled_bytes: u64,
     given_up: u64,
 }
 
@@ -130,6 +133,7 @@ pub struct Ledger {
     deadline: Option<Instant>,
     started_at: Instant,
     handover: Option<Handover>,
+    reassigned_joins: ReassignedJoins,
     decisions: Vec<Decision>,
     /// What a coordinator left that is gone is collected: silence means so much then, and decisions
     /// are its own.
@@ -158,6 +162,7 @@ impl Ledger {
             is_contradicted: false,
             changed: 0,
             reassigned: 0,
+            spooled_bytes: 0,
             given_up: 0,
         };
         let known: Vec<WorkerName> = names.iter().cloned().map(WorkerName).collect();
@@ -177,6 +182,7 @@ impl Ledger {
             deadline: None,
             started_at: now,
             handover: None,
+            reassigned_joins: ReassignedJoins::default(),
             decisions: Vec::new(),
             collects: None,
             has_caught_up: true,
@@ -229,7 +235,7 @@ impl Ledger {
             self.notices.push(Notice { worker, what: NoticeKind::ClockContradicted });
         }
         (state.clock, state.changed, state.given_up) = (pulse.clock, pulse.changed, pulse.given_up);
-        state.reassigned = pulse.reassigned;
+        (state.reassigned, state.spooled_bytes) = (pulse.reassigned, pulse.spooled_bytes);
         if let Some(end) = &pulse.end {
             self.ends(worker, end, now);
         }

@@ -3,10 +3,10 @@ use throng_observation::{FailureReason, Outcome, SecondClosed};
 
 use super::*;
 
-const S: Duration = Duration::from_secs(1);
+pub(super) const S: Duration = Duration::from_secs(1);
 
 /// Two workers with a participant each, from now on.
-fn ledger(now: Instant) -> Ledger {
+pub(super) fn ledger(now: Instant) -> Ledger {
     let join = |number| PlannedJoin {
         participant: ParticipantId(number),
         cohort: CohortId(0),
@@ -19,12 +19,12 @@ fn ledger(now: Instant) -> Ledger {
     Ledger::new(names, shares, vec![vec![join(0)], vec![join(1)]], limits, now)
 }
 
-fn pulse(worker: u16) -> Pulse {
+pub(super) fn pulse(worker: u16) -> Pulse {
     Pulse { worker, ..Pulse::default() }
 }
 
 /// A batch with the end of a second.
-fn second(second: i64) -> Vec<u8> {
+pub(super) fn second(second: i64) -> Vec<u8> {
     let crowd = CrowdRow { second, playing: 1, ..CrowdRow::default() };
     let closed = SecondClosed { second, ..SecondClosed::default() };
     wire::encode(&[Row::Crowd(crowd), Row::SecondClosed(closed)], WireLimits::default())
@@ -32,7 +32,7 @@ fn second(second: i64) -> Vec<u8> {
 }
 
 /// Lets the coordinator look each half second for `length`, while these workers are heard.
-fn look(
+pub(super) fn look(
     ledger: &mut Ledger,
     from: Instant,
     length: Duration,
@@ -168,7 +168,7 @@ fn who_does_not_end_in_time_is_given_up() {
 
 /// Two workers and six participants of a minute, of whom two join each ten seconds; lost ones are
 /// given to the other worker.
-fn reassigning(now: Instant) -> Ledger {
+pub(super) fn reassigning(now: Instant) -> Ledger {
     let shares = Shares::of(&[1, 1]).expect("two workers");
     let at = |number: u32| RunTime(i64::from(number / 2) * 10_000_000);
     let join = |number| PlannedJoin {
