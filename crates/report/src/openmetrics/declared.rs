@@ -23,7 +23,7 @@ macro_rules! families {
     )+) => {
         $(
             #[doc = $help]
-            pub(super) const $constant: Declared = Declared {
+            pub(in crate::openmetrics) const $constant: Declared = Declared {
                 name: $name,
                 kind: Kind::$kind,
                 unit: $unit,
@@ -33,8 +33,14 @@ macro_rules! families {
         )+
 
         /// All of them.
-        pub(super) const ALL: &[Declared] = &[$($constant),+];
+        pub(in crate::openmetrics) const ALL: &[Declared] = &[$($constant),+];
     };
+}
+pub(super) use families;
+
+/// Those of this file, and those of fleets.
+pub(super) fn all() -> impl Iterator<Item = &'static Declared> {
+    ALL.iter().chain(super::fleet::ALL)
 }
 
 families! {

@@ -6,17 +6,19 @@
 //! ```
 //! Names, units and meanings of sums, of objectives and of hosts come from their catalogues, so
 //! that a new one is exposed without a line here; the others are in `declared.rs`. Labels are
-//! bounded: a larger crowd or server has no more series. `crate::otlp` sends the same families.
+//! bounded: a larger crowd, server or fleet has no more series. `crate::otlp` sends the same families.
 
 mod bounded;
 mod declared;
 mod exposition;
 mod family;
+mod fleet;
 mod format;
 mod histogram;
 mod hosts;
 mod page;
 mod run;
+mod shown;
 #[cfg(test)]
 mod tests;
 
@@ -30,12 +32,14 @@ pub(crate) use family::{Family, Kind};
 pub(crate) use histogram::{BOUNDS, Buckets};
 
 use throng_analysis::search::{Doing, End, Progress};
+use throng_observation::fleet::FleetNow;
 use throng_observation::host::HostRow;
 use throng_observation::run::{Row, RunInfo};
 use throng_observation::{Purpose, untrusted};
 use throng_scenario::{Objective, Threshold};
 
 use crate::ObjectiveResult;
+use fleet::FleetFigures;
 use hosts::HostFigures;
 use run::RunFigures;
 
@@ -46,6 +50,8 @@ pub struct Metrics {
     /// The scenario and the run, once both are known.
     subject: Option<(String, String)>,
     run: Option<RunFigures>,
+    /// The workers that play the crowd, if this process does not.
+    fleet: Option<FleetFigures>,
     hosts: HostFigures,
     objectives: Vec<ObjectiveResult>,
     search: Option<(Progress, bool)>,
@@ -55,8 +61,8 @@ impl Metrics {
     /// Of a run that is about to begin.
     #[must_use]
     pub fn of_run(info: &RunInfo) -> Self {
-        let run = Some(RunFigures::new(info));
-        Self { run, ..Self::of_watch(&info.throng_version) }
+        let (run, fleet) = (Some(RunFigures::new(info)), FleetFigures::new(&info.workers));
+        Self { run, fleet, ..Self::of_watch(&info.throng_version) }
     }
 
     /// Of watched hosts alone, by this version of throng.
@@ -66,6 +72,7 @@ impl Metrics {
             version: version.to_owned(),
             subject: None,
             run: None,
+            fleet: None,
             hosts: HostFigures::default(),
             objectives: Vec::new(),
             search: None,
@@ -81,8 +88,16 @@ impl Metrics {
     pub fn take(&mut self, row: &Row) {
         if let Row::Host(row) = row {
             self.hosts.take(row);
-        } else if let Some(run) = &mut self.run {
-            run.take(row);
+        } else {
+            self.run.iter_mut().for_each(|run| run.take(row));
+            self.fleet.iter_mut().for_each(|fleet| fleet.take(row));
+        }
+    }
+
+    /// How it goes for the workers of a fleet; nothing of a run without one.
+    pub fn set_fleet(&mut self, now: FleetNow) {
+        if let Some(fleet) = &mut self.fleet {
+            fleet.set(now);
         }
     }
 
@@ -124,6 +139,7 @@ impl Metrics {
             add_search(&mut out, progress, *is_over);
         }
         self.run.iter().for_each(|run| run.add_to(&mut out));
+        self.fleet.iter().for_each(|fleet| fleet.add_to(&mut out));
         self.hosts.add_to(&mut out);
         out.finish()
     }

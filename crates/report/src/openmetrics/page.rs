@@ -56,7 +56,7 @@ pub(super) fn sections() -> Vec<Section> {
 #[must_use]
 pub fn markdown() -> String {
     let mut page = String::from("\n| Metric | Type | Labels | Meaning |\n|---|---|---|---|\n");
-    for declared in declared::ALL {
+    for declared in declared::all() {
         let (family, labels) = (Family::of(declared), declared.labels);
         page += &format!("| {} | {labels} | {} |\n", called(&family), family.help);
     }

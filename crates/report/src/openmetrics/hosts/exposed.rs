@@ -11,9 +11,7 @@ use crate::openmetrics::bounded::OTHER;
 use crate::openmetrics::declared;
 use crate::openmetrics::exposition::{Exposition, Labels, Value};
 use crate::openmetrics::family::Family;
-
-/// Series of a family.
-type Shown = BTreeMap<Labels, f64>;
+use crate::openmetrics::shown::{Shown, add};
 
 impl HostFigures {
     pub(in crate::openmetrics) fn add_to(&self, out: &mut Exposition) {
@@ -105,16 +103,5 @@ impl HostFigures {
             |host, process: &String| vec![("host", self.host(host)), ("process", process.clone())];
         let ended = self.ended.iter();
         ended.map(|((host, name), count)| (labels(*host, name), f64::from(*count))).collect()
-    }
-}
-
-/// Adds a value to those with the same labels.
-fn add(together: Together, shown: &mut Shown, labels: Labels, value: f64) {
-    match together {
-        Together::Sum => *shown.entry(labels).or_insert(0.0) += value,
-        Together::Largest => {
-            let most = shown.entry(labels).or_insert(value);
-            *most = most.max(value);
-        }
     }
 }

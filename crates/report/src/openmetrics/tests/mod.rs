@@ -1,5 +1,6 @@
 //! What is exposed is valid, bounded, and the same as what is documented.
 
+mod fleet;
 mod hosts;
 mod names;
 mod rows;

@@ -16,7 +16,7 @@ fn root() -> PathBuf {
 }
 
 fn all() -> Vec<Family> {
-    let declared = declared::ALL.iter().map(Family::of);
+    let declared = declared::all().map(Family::of);
     declared.chain(sections().into_iter().flat_map(|section| section.families)).collect()
 }
 
