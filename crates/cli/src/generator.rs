@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use throng_engine::{LiveSnapshot, NewParticipant, RunEnd, RunHandle};
-use throng_observation::fleet::EndClock;
+use throng_observation::fleet::{EndClock, FleetNow};
 use throng_observation::run::ParticipantId;
 use throng_observation::{RunTime, Unloaded};
 
@@ -31,6 +31,8 @@ pub(crate) trait Generator {
     fn stop(&self);
     /// Whether the run was ended early.
     fn is_stopped(&self) -> bool;
+    /// How it goes for the workers, if workers play.
+    fn fleet(&self) -> Option<FleetNow>;
     /// Whether all participants have ended and all rows are sent.
     fn is_finished(&self) -> bool;
     /// Waits for the end; with what was known then of the clock of each worker, if workers play.
@@ -80,6 +82,10 @@ impl Generator for RunHandle {
 
     fn is_stopped(&self) -> bool {
         Self::is_stopped(self)
+    }
+
+    fn fleet(&self) -> Option<FleetNow> {
+        None
     }
 
     fn is_finished(&self) -> bool {

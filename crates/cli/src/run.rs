@@ -127,9 +127,11 @@ fn supervise(
             watchers.look(has_missed);
         }
         session::keep_marks(judged.served.marks(), handle.now(), rows);
+        judged.served.look_at_workers(&**handle);
         std::thread::sleep(SHOW_EVERY);
     }
     show(&objectives, watchers);
+    judged.served.look_at_workers(&**handle);
     // The messages below are printed after the full-screen view is closed.
     drop(display);
     if ending.is_some() {

@@ -12,6 +12,7 @@ use crate::args::ListenAddress;
 use crate::background::Background;
 use crate::console::{CliError, Interrupt, say};
 use crate::exporter::{self, Collector, LiveFigures, LiveTraces};
+use crate::generator::Generator;
 use crate::http_server::Listener;
 use crate::page::{Page, Source};
 
@@ -107,6 +108,15 @@ impl Served {
             figures.set_subject(scenario, folder, started_at_unix_us);
         }
         self.shows(|| Source::Run(folder.to_owned()));
+    }
+
+    /// How it goes for the workers that play the crowd, if any do.
+    pub(crate) fn look_at_workers(&self, crowd: &dyn Generator) {
+        if let Some(figures) = &self.figures
+            && let Some(now) = crowd.fleet()
+        {
+            figures.set_fleet(now);
+        }
     }
 
     /// What the page is made from.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use throng_analysis::search::Progress;
 use throng_observation::RunTime;
+use throng_observation::fleet::FleetNow;
 use throng_observation::host::HostRow;
 use throng_observation::run::{ParticipantId, Row};
 use throng_report::ObjectiveResult;
@@ -56,6 +57,11 @@ impl LiveFigures {
     /// How far a search has come; `is_over`: it has ended.
     pub(crate) fn set_search(&self, progress: Progress, is_over: bool) {
         self.metrics().set_search(progress, is_over);
+    }
+
+    /// How it goes for the workers of a fleet.
+    pub(crate) fn set_fleet(&self, now: FleetNow) {
+        self.metrics().set_fleet(now);
     }
 
     /// The name of the scenario, the run folder, and the wall clock of RunTime 0, microseconds

@@ -200,6 +200,7 @@ impl SearchLoop<'_> {
         if let Some(figures) = self.served.figures() {
             figures.set_search(self.search.progress(), is_over);
         }
+        self.served.look_at_workers(self.handle);
     }
 
     /// Why a search is of no use. Of values that vary, such as the target itself, another one may

@@ -12,7 +12,7 @@ use throng_fleet::message::CrowdChange;
 use throng_fleet::reassign::Deal;
 use throng_fleet::shares::Shares;
 use throng_fleet::{FleetEnd, Ledger};
-use throng_observation::fleet::EndClock;
+use throng_observation::fleet::{EndClock, FleetNow};
 use throng_observation::run::{Ending, ParticipantId, Row};
 use throng_observation::{RunTime, Unloaded};
 use throng_scenario::Plan;
@@ -202,6 +202,10 @@ impl Generator for FleetHandle {
 
     fn is_stopped(&self) -> bool {
         self.shared.wishes.is_stopped()
+    }
+
+    fn fleet(&self) -> Option<FleetNow> {
+        Some(lock(&self.shared.ledger).fleet_at(Instant::now()))
     }
 
     fn is_finished(&self) -> bool {

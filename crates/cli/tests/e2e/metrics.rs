@@ -35,35 +35,46 @@ impl Exporter {
         Self { child, address }
     }
 
-    /// The answer to a request, with its head.
     fn ask(&self, headers: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        write!(stream, "GET /metrics HTTP/1.1\r\n{headers}\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        ask(&self.address, headers)
     }
 
-    /// The series of a scrape, once `is_there` finds in them what it looks for.
     fn scrape(&self, is_there: impl Fn(&BTreeMap<String, f64>) -> bool) -> BTreeMap<String, f64> {
-        let until = Instant::now() + WITHIN;
-        loop {
-            let answer = self.ask(&format!("Host: {}\r\n", self.address));
-            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-            assert!(head.starts_with("HTTP/1.1 200") && body.ends_with("# EOF\n"), "{answer}");
-            assert!(head.contains("application/openmetrics-text; version=1.0.0"), "{head}");
-            let series = body.lines().filter(|line| !line.starts_with('#')).map(|line| {
-                let (series, value) = line.rsplit_once(' ').unwrap();
-                let value = value.parse::<f64>().unwrap_or_else(|e| panic!("{line}: {e}"));
-                (series.to_owned(), value)
-            });
-            let series: BTreeMap<String, f64> = series.collect();
-            if is_there(&series) {
-                return series;
-            }
-            assert!(Instant::now() < until, "{body}");
-            std::thread::sleep(Duration::from_millis(200));
+        scrape(&self.address, is_there)
+    }
+}
+
+/// The answer to a request, with its head.
+fn ask(address: &str, headers: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /metrics HTTP/1.1\r\n{headers}\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// The series of a scrape of `127.0.0.1:PORT`, once `is_there` finds in them what it looks for.
+pub(crate) fn scrape(
+    address: &str,
+    is_there: impl Fn(&BTreeMap<String, f64>) -> bool,
+) -> BTreeMap<String, f64> {
+    let until = Instant::now() + WITHIN;
+    loop {
+        let answer = ask(address, &format!("Host: {address}\r\n"));
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200") && body.ends_with("# EOF\n"), "{answer}");
+        assert!(head.contains("application/openmetrics-text; version=1.0.0"), "{head}");
+        let series = body.lines().filter(|line| !line.starts_with('#')).map(|line| {
+            let (series, value) = line.rsplit_once(' ').unwrap();
+            let value = value.parse::<f64>().unwrap_or_else(|e| panic!("{line}: {e}"));
+            (series.to_owned(), value)
+        });
+        let series: BTreeMap<String, f64> = series.collect();
+        if is_there(&series) {
+            return series;
         }
+        assert!(Instant::now() < until, "{body}");
+        std::thread::sleep(Duration::from_millis(200));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Runs the `throng` under test and reads its output.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -101,6 +102,8 @@ pub(crate) fn figure(summary: &Value, path: &str) -> f64 {
 pub(crate) struct Running {
     child: Option<Child>,
     folder: Option<TempDir>,
+    /// What was read of its standard error so far.
+    said: Vec<u8>,
 }
 
 /// How long a crowd may take to join on a busy machine.
@@ -121,7 +124,25 @@ impl Running {
     pub(crate) fn spawn(mut command: Command, args: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         command.args(args).arg("--output").arg(folder.path().join("run"));
-        Self { child: Some(started(&mut command)), folder: Some(folder) }
+        Self { child: Some(started(&mut command)), folder: Some(folder), said: Vec::new() }
+    }
+
+    /// Waits for a line of standard error that begins with `start`; the rest of it.
+    pub(crate) fn says(&mut self, start: &str) -> String {
+        let child = self.child.as_mut().expect("not waited for");
+        let stderr = child.stderr.as_mut().expect("it is piped");
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        loop {
+            stderr.read_exact(&mut byte).unwrap_or_else(|e| panic!("no {start}: {e}"));
+            line.extend(byte);
+            if byte == *b"\n" {
+                self.said.extend(&line);
+                if let Some(rest) = String::from_utf8_lossy(&line).strip_prefix(start) {
+                    return rest.trim().to_owned();
+                }
+                line.clear();
+            }
+        }
     }
 
     pub(crate) fn run_folder(&self) -> PathBuf {
@@ -181,6 +202,7 @@ impl Running {
         let (child, folder) = self.child.take().zip(self.folder.take()).expect("waited for once");
         let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let stderr = [std::mem::take(&mut self.said), stderr].concat();
         Ran { code: status.code(), stdout: text(stdout), stderr: text(stderr), folder }
     }
 }

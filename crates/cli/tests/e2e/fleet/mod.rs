@@ -18,6 +18,7 @@ use throng_sim::sshd::Sshd;
 use throng_store::RunFolder;
 
 use crate::conference::ADDRESS;
+use crate::metrics::scrape;
 use crate::throng::{Ran, Running, Stage, THRONG, figure, plain, run};
 
 mod clocks;
@@ -172,10 +173,24 @@ fn a_worker_that_is_killed_is_told_at_once_and_its_viewers_are_not_failures() {
         return;
     }
     let mut fixture = Fixture::of(&[&[], &[]]);
-    let mut running = fixture.run("8", "20s", &["--on-loss", "go-on"]);
+    let more = ["--on-loss", "go-on", "--prometheus", "127.0.0.1:0"];
+    let mut running = fixture.run("8", "20s", &more);
+    let url = running.says("metrics");
+    let address = url.trim_start_matches("http://").trim_end_matches("/metrics");
+    let of =
+        |name: &str, worker: &str| format!("throng_fleet_worker_{name}{{worker=\"{worker}\"}}");
     running.when_playing(8);
+    let both = scrape(address, |series| series.get(&of("participants", "b")) == Some(&4.0));
+    for worker in ["a", "b"] {
+        assert!(both[&of("clock_error_seconds", worker)] < 0.5, "{both:?}");
+        assert!(both[&of("cpu_ratio", worker)] > 0.0, "{both:?}");
+        assert!(both.contains_key(&of("rows_age_seconds", worker)), "{both:?}");
+    }
     fixture.workers[1].child.kill().unwrap();
     let killed_at = Instant::now();
+    let after = scrape(address, |series| series.get(&of("lost", "b")) == Some(&1.0));
+    assert_eq!(after[&of("participants", "b")], 0.0);
+    assert_eq!(after["throng_fleet_workers{state=\"playing\"}"], 1.0, "{after:?}");
     let ran = running.wait();
     assert!(killed_at.elapsed() < Duration::from_secs(40));
     let run = rows(&ran);

@@ -89,20 +89,25 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
+/// The words of a text that begin as metrics do.
+fn asked(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with("throng_"))
+}
+
 #[test]
 fn dashboards_rules_and_docs_ask_for_metrics_that_there_are() {
-    let (known, mut asked) = (series(), BTreeSet::new());
+    let (known, mut all) = (series(), BTreeSet::new());
     for file in files() {
         let text = std::fs::read_to_string(&file).unwrap();
-        let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-        for word in words.filter(|word| word.starts_with("throng_")) {
+        for word in asked(&text) {
             // The tables name a histogram as a whole.
             let is_known = known.contains(word) || known.contains(&format!("{word}_bucket"));
             assert!(is_known, "{}: {word}", file.display());
-            asked.insert(word.to_owned());
+            all.insert(word.to_owned());
         }
     }
-    assert!(asked.len() > 100, "{asked:?}");
+    assert!(all.len() > 100, "{all:?}");
 }
 
 #[test]
@@ -121,18 +126,64 @@ fn rules_ask_for_the_limits_of_metrics_that_there_are() {
     assert!(count > 5, "{count}");
 }
 
+/// What is wrong with a dashboard.
+fn problem(board: &serde_json::Value, known: &BTreeSet<String>) -> Option<String> {
+    if !board["uid"].is_string() || !board["title"].is_string() {
+        return Some("no uid or title".to_owned());
+    }
+    let Some(panels) = board["panels"].as_array() else { return Some("no panels".to_owned()) };
+    let panels = panels.iter().filter(|panel| panel["type"] != "row");
+    let targets = panels.flat_map(|panel| match panel["targets"].as_array() {
+        Some(targets) if !targets.is_empty() => targets.as_slice(),
+        // It asks for nothing, as a target without a query does.
+        _ => std::slice::from_ref(&panel["targets"]),
+    });
+    let mut queries = targets.map(|target| target["expr"].as_str().unwrap_or_default());
+    let is_wrong =
+        |query: &&str| asked(query).next().is_none() || !asked(query).all(|of| known.contains(of));
+    queries.find(is_wrong).map(|query| format!("{query:?} asks for no metric that there is"))
+}
+
 #[test]
-fn dashboards_are_json_with_a_title_and_queries() {
-    for name in ["run", "server"] {
-        let file = root().join(format!("deploy/grafana/dashboards/{name}.json"));
+fn every_panel_of_a_dashboard_asks_for_metrics_that_there_are() {
+    let known = series();
+    let mut names = BTreeSet::new();
+    for entry in std::fs::read_dir(root().join("deploy/grafana/dashboards")).unwrap() {
+        let file = entry.unwrap().path();
         let text = std::fs::read_to_string(&file).unwrap();
         let board: serde_json::Value = serde_json::from_str(&text).unwrap();
-        assert!(board["uid"].is_string() && board["title"].is_string(), "{name}");
-        let panels = board["panels"].as_array().unwrap();
-        assert!(panels.len() > 5, "{name}");
-        for panel in panels.iter().filter(|panel| panel["type"] != "row") {
-            let targets = panel["targets"].as_array().unwrap();
-            assert!(targets.iter().all(|target| target["expr"].is_string()), "{}", panel["title"]);
-        }
+        assert_eq!(problem(&board, &known), None, "{}", file.display());
+        assert!(board["panels"].as_array().unwrap().len() > 5, "{}", file.display());
+        assert!(names.insert(board["uid"].as_str().unwrap().to_owned()), "{}", file.display());
+    }
+    let expected = ["throng-fleet", "throng-run", "throng-server"].map(str::to_owned);
+    assert_eq!(names, BTreeSet::from(expected));
+}
+
+#[test]
+fn a_panel_that_asks_for_nothing_or_for_what_there_is_not_is_found() {
+    let panel = |targets: serde_json::Value| {
+        let board = serde_json::json!({
+            "uid": "a",
+            "title": "a",
+            "panels": [{"type": "row"}, {"type": "timeseries", "targets": targets}],
+        });
+        problem(&board, &series())
+    };
+    let query = |query: &str| panel(serde_json::json!([{"expr": query}]));
+    assert_eq!(query("rate(throng_fleet_worker_limited_seconds_total[1m]) > 3"), None);
+    for wrong in [
+        "throng_fleet_worker_none",
+        "throng_crowd + throng_none",
+        // A counter is asked for by its series, a histogram, too.
+        "throng_fleet_worker_limited_seconds",
+        "throng_join_seconds",
+        "up",
+        "",
+    ] {
+        assert!(query(wrong).is_some(), "{wrong}");
+    }
+    for targets in [serde_json::json!([]), serde_json::json!([{}]), serde_json::Value::Null] {
+        assert!(panel(targets.clone()).is_some(), "{targets}");
     }
 }
