@@ -166,7 +166,7 @@ pub(crate) struct FleetCommands {
 #[derive(Debug, Subcommand)]
 pub(crate) enum FleetCommand {
     /// Print what runs a scenario in a Kubernetes cluster: a bus, an Indexed Job of workers, a
-    /// coordinator
+    /// coordinator; or write it as a chart of Helm
     Manifest(Manifest),
 }
 
@@ -199,4 +199,8 @@ pub(crate) struct Manifest {
     /// certificate are in the Secret NAME-bus [default: print one too]
     #[arg(long, value_name = "URL")]
     pub(crate) nats: Option<String>,
+    /// Print nothing, and write a chart of Helm into this new folder: its values are those of these
+    /// flags, and all names begin with that of the release
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["name", "namespace"])]
+    pub(crate) helm: Option<PathBuf>,
 }

@@ -87,7 +87,28 @@ fn a_manifest_is_yaml_with_an_indexed_job_and_the_scenario_as_it_was() {
         {
             assert!(arguments.iter().any(|one| one == argument), "{argument}: {arguments:?}");
         }
+        chart(&file, text);
     }
+}
+
+/// The chart of a scenario, as far as it can be read without Helm.
+fn chart(file: &Path, text: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let chart = folder.path().join("chart");
+    let more = ["--helm", chart.to_str().unwrap(), "--allow-target", "10.0.0.0/16"];
+    assert_eq!(manifest(file, &more), "");
+    let read = |name: &str| std::fs::read_to_string(chart.join(name)).unwrap();
+    assert_eq!(read("scenario/evening.toml"), text);
+    let of_yaml = |name: &str| parsed(&read(name)).unwrap().remove(0);
+    let values = of_yaml("values.yaml");
+    assert_eq!(values["workers"], 3);
+    assert_eq!(values["allowTarget"], serde_json::json!(["10.0.0.0/16"]));
+    assert!(values["maxUsers"].is_null() && values["image"] == "throng:latest", "{values}");
+    assert_eq!(of_yaml("Chart.yaml")["apiVersion"], "v2");
+    let words = ["fleet", "manifest", file.to_str().unwrap(), "--workers", "3"];
+    let again = plain(&[&words[..], &more].concat());
+    let said = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(again.status.code() == Some(2) && said.contains("is there already"), "{said}");
 }
 
 fn workers(job: &Value) {

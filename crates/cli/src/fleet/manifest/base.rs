@@ -1,7 +1,8 @@
 //! The files of `deploy/kubernetes`, with the values of a command line in place of their own.
 //!
 //! A line that a flag changes ends with that flag as its mark (`# --workers`). One that begins with
-//! `#~ ` counts only if there are values for all of its marks.
+//! `#~ ` counts only if there are values for all of its marks. In a chart (`--helm`) values are
+//! expressions of its templates.
 
 /// The bus.
 pub(super) const BUS: &str = include_str!("../../../../../deploy/kubernetes/bus.yaml");
@@ -11,7 +12,7 @@ pub(super) const WORKERS: &str = include_str!("../../../../../deploy/kubernetes/
 pub(super) const COORDINATOR: &str =
     include_str!("../../../../../deploy/kubernetes/coordinator.yaml");
 
-/// Without Kustomize, which makes it of the file itself.
+/// Without Kustomize, which makes it of the file itself. The scenario follows.
 pub(super) const SCENARIO: &str = "\
 apiVersion: v1
 kind: ConfigMap
@@ -37,9 +38,10 @@ metadata:
 ";
 
 /// In front of a line that counts only with its flags.
-const OPTIONAL: &str = "#~ ";
+pub(super) const OPTIONAL: &str = "#~ ";
 
 /// What stands in place of a value of the base.
+#[derive(Clone)]
 pub(super) struct Slot {
     /// At the end of the lines that it changes.
     mark: &'static str,
@@ -47,6 +49,8 @@ pub(super) struct Slot {
     base: &'static str,
     /// What they have instead: one line for each.
     values: Vec<String>,
+    /// In a chart: the action of a template around these lines.
+    block: Option<String>,
 }
 
 impl Slot {
@@ -55,7 +59,21 @@ impl Slot {
         base: &'static str,
         values: impl IntoIterator<Item = String>,
     ) -> Self {
-        Self { mark, base, values: values.into_iter().collect() }
+        Self { mark, base, values: values.into_iter().collect(), block: None }
+    }
+
+    pub(super) fn mark(&self) -> &'static str {
+        self.mark
+    }
+
+    pub(super) fn values(&self) -> &[String] {
+        &self.values
+    }
+
+    /// The same whose value is known when a chart is installed: by this expression, in lines around
+    /// which there is this action, if any.
+    pub(super) fn later(&self, expression: String, block: Option<String>) -> Self {
+        Self { mark: self.mark, base: self.base, values: vec![expression], block }
     }
 }
 
@@ -79,7 +97,14 @@ fn filled_line(line: &str, slots: &[Slot]) -> Vec<String> {
         };
         lines = lines.iter().flat_map(with_values).collect();
     }
-    lines.into_iter().map(|line| format!("{line} # {marks}")).collect()
+    let mut lines: Vec<String> =
+        lines.into_iter().map(|line| format!("{line} # {marks}")).collect();
+    let indent: String = line.chars().take_while(|c| *c == ' ').collect();
+    for block in slots.iter().filter_map(|slot| slot.block.as_deref()) {
+        lines.insert(0, format!("{indent}{{{{- {block} }}}}"));
+        lines.push(format!("{indent}{{{{- end }}}}"));
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -112,5 +137,16 @@ mod tests {
         ] {
             assert_eq!(filled(line, &slots), expect, "{line}");
         }
+    }
+
+    #[test]
+    fn lines_whose_value_comes_later_stand_in_an_action() {
+        let range = Slot::new("--allow", "10/8", words(&[]))
+            .later("{{ . }}".into(), Some("range $.x".into()));
+        let name = Slot::new("--name", "throng", words(&["b"])).later("{{ $.n }}".into(), None);
+        let base = "a:\n  #~ - throng=10/8 # --name, --allow\nb: throng # --name\n";
+        let expect = "a:\n  {{- range $.x }}\n  - {{ $.n }}={{ . }} # --name, --allow\n  {{- end }}\n\
+                      b: {{ $.n }} # --name\n";
+        assert_eq!(filled(base, &[range, name]), expect);
     }
 }

@@ -1,7 +1,8 @@
 //! `throng fleet manifest`: what runs a scenario in a Kubernetes cluster, as YAML on standard
-//! output.
+//! output, or as a chart of Helm.
 
 mod base;
+mod chart;
 mod need;
 mod scalar;
 #[cfg(test)]
@@ -31,64 +32,104 @@ const SCENARIO_KEY: &str = "scenario.toml";
 /// Variables that the pods have anyway.
 const OWN_VARIABLES: [&str; 4] = ["BUS_PASSWORD", "BUS_URL", "CONSENT_SECRET", "POD_NAME"];
 
-/// Prints the manifest.
+/// Prints the manifest, or writes the chart.
 pub(super) fn manifest(command: &Manifest) -> Result<Exit, CliError> {
     let scenario = scenario::read(&command.file, &[])?;
     let plan = scenario.plan();
-    let text = printed(command, &scenario, &plan)?;
+    let fleet = Fleet::of(command, &scenario, &plan)?;
     warnings(&plan).iter().for_each(|warning| say(&format!("warning: {warning}")));
-    print(&text);
+    match &command.helm {
+        None => print(&printed(&fleet)),
+        Some(folder) => chart::write(folder, &fleet)?,
+    }
     Ok(Exit::Met)
 }
 
-fn printed(command: &Manifest, scenario: &Scenario, plan: &Plan) -> Result<String, CliError> {
-    let file = command.file.display();
-    gathered::check(plan, command.workers.into())?;
-    let variables = variables(scenario).map_err(|why| CliError::usage(format!("{file}: {why}")))?;
-    travels(scenario, plan).map_err(|why| CliError::usage(format!("{file}: {why}")))?;
-    let key = key(&command.file);
-    let bus = bus_url(command).map_err(|why| CliError::usage(format!("--nats: {why}")))?;
-    let slots = slots(command, &share(command, plan)?, plan, (key, &bus, &variables));
-    let text = scenario.source.expose();
-    let config = format!("{}  \"{key}\": {}", filled(base::SCENARIO, &slots), scalar::scalar(text));
-    let mut documents = vec![config];
-    if command.namespace.is_some() {
-        documents.insert(0, filled(base::NAMESPACE, &slots));
-    }
-    let own_bus = command.nats.is_none().then_some(base::BUS);
-    let files = own_bus.into_iter().chain([base::WORKERS, base::COORDINATOR]);
-    documents.extend(files.map(|file| filled(file, &slots)));
-    Ok(head(command, &variables) + &documents.join("---\n"))
+/// A scenario that a cluster can play, and what stands in the places of the base's values.
+struct Fleet<'a> {
+    command: &'a Manifest,
+    /// What all names begin with.
+    name: &'a str,
+    scenario: &'a str,
+    /// Its name in the ConfigMap.
+    key: &'a str,
+    variables: BTreeSet<String>,
+    slots: Vec<Slot>,
 }
 
-/// What has to be there before: Secrets, which are never printed.
-fn head(command: &Manifest, variables: &BTreeSet<String>) -> String {
-    let name = &command.name;
-    let arguments: Vec<&str> =
-        std::iter::once(name).chain(&command.namespace).map(String::as_str).collect();
-    let mut head = format!(
-        "# {} workers play a scenario (docs/fleet.md). Secrets that have to be there:\n",
+impl<'a> Fleet<'a> {
+    fn of(command: &'a Manifest, scenario: &'a Scenario, plan: &Plan) -> Result<Self, CliError> {
+        let file = command.file.display();
+        gathered::check(plan, command.workers.into())?;
+        let variables =
+            variables(scenario).map_err(|why| CliError::usage(format!("{file}: {why}")))?;
+        travels(scenario, plan).map_err(|why| CliError::usage(format!("{file}: {why}")))?;
+        let name = if command.helm.is_some() { chart::RELEASE } else { command.name.as_str() };
+        let key = key(&command.file);
+        let bus =
+            bus_url(command, name).map_err(|why| CliError::usage(format!("--nats: {why}")))?;
+        let share = share(command, plan)?;
+        let slots = slots(command, &share, plan, (name, key, &bus, &variables));
+        Ok(Self { command, name, scenario: scenario.source.expose(), key, variables, slots })
+    }
+
+    /// The files of the base, by name: the bus only if it is not another's.
+    fn files(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let own_bus = self.command.nats.is_none().then_some(("bus.yaml", base::BUS));
+        let others = [("workers.yaml", base::WORKERS), ("coordinator.yaml", base::COORDINATOR)];
+        own_bus.into_iter().chain(others)
+    }
+
+    /// What has to be there before: Secrets, which are never printed. That of a consent proof is
+    /// one of its own.
+    fn secrets(&self, namespace: Option<&str>) -> Vec<String> {
+        let name = self.name;
+        let of_bus = match &self.command.nats {
+            None => {
+                let arguments: Vec<&str> = std::iter::once(name).chain(namespace).collect();
+                format!(
+                    "{name}-bus: password, tls.crt, tls.key; `deploy/kubernetes/secret.sh {}` \
+                     prints one",
+                    arguments.join(" ")
+                )
+            }
+            Some(_) => format!(
+                "{name}-bus: password of the bus, and as tls.crt its certificate or that of its \
+                 authority"
+            ),
+        };
+        let keys: Vec<&str> = self.variables.iter().map(String::as_str).collect();
+        let of_scenario = (!keys.is_empty()).then(|| format!("{name}-env: {}", keys.join(", ")));
+        std::iter::once(of_bus).chain(of_scenario).collect()
+    }
+}
+
+/// The Secret of a consent proof, as one that has to be there.
+fn of_consent(secret: &str) -> String {
+    format!("{secret}: secret, that of the consent proof")
+}
+
+fn printed(fleet: &Fleet<'_>) -> String {
+    let Fleet { command, scenario, key, slots, .. } = fleet;
+    let scenario = scalar::scalar(scenario);
+    let config = format!("{}  \"{key}\": {scenario}", filled(base::SCENARIO, slots));
+    let mut documents = vec![config];
+    if command.namespace.is_some() {
+        documents.insert(0, filled(base::NAMESPACE, slots));
+    }
+    documents.extend(fleet.files().map(|(_, file)| filled(file, slots)));
+    head(fleet) + &documents.join("---\n")
+}
+
+fn head(fleet: &Fleet<'_>) -> String {
+    let command = fleet.command;
+    let secrets = fleet.secrets(command.namespace.as_deref()).into_iter();
+    let secrets = secrets.chain(command.consent_secret_name.as_deref().map(of_consent));
+    let secrets: String = secrets.map(|secret| format!("#   {secret}\n")).collect();
+    format!(
+        "# {} workers play a scenario (docs/fleet.md). Secrets that have to be there:\n{secrets}",
         command.workers
-    );
-    head += &match &command.nats {
-        None => format!(
-            "#   {name}-bus: password, tls.crt, tls.key; \
-             `deploy/kubernetes/secret.sh {}` prints one\n",
-            arguments.join(" ")
-        ),
-        Some(_) => format!(
-            "#   {name}-bus: password of the bus, and as tls.crt its certificate or that of its \
-             authority\n"
-        ),
-    };
-    if let Some(secret) = &command.consent_secret_name {
-        head += &format!("#   {secret}: secret, that of the consent proof\n");
-    }
-    if !variables.is_empty() {
-        let keys: Vec<&str> = variables.iter().map(String::as_str).collect();
-        head += &format!("#   {name}-env: {}\n", keys.join(", "));
-    }
-    head
+    )
 }
 
 /// The largest share: by equal weights that of the first worker, which the last join may be for.
@@ -109,7 +150,7 @@ fn slots(
     command: &Manifest,
     share: &Plan,
     plan: &Plan,
-    (key, bus, variables): (&str, &str, &BTreeSet<String>),
+    (name, key, bus, variables): (&str, &str, &str, &BTreeSet<String>),
 ) -> Vec<Slot> {
     // Relative to this folder, as they are to that of the pods.
     let sizes = media::files(plan).filter_map(|path| Some(std::fs::metadata(path).ok()?.len()));
@@ -117,7 +158,7 @@ fn slots(
     let one = |value: &dyn ToString| [value.to_string()];
     let seconds = plan.duration.as_secs().saturating_add(BESIDE_RUN_S);
     vec![
-        Slot::new("--name", "throng", one(&command.name)),
+        Slot::new("--name", "throng", one(&name)),
         Slot::new("--namespace", "throng", command.namespace.clone()),
         Slot::new("--workers", "2", one(&command.workers)),
         Slot::new("--image", "throng:latest", one(&command.image)),
@@ -233,9 +274,9 @@ fn key(file: &Path) -> &str {
 
 /// The bus's address in a pod, which puts the password in its place. Always with TLS, as the base
 /// explains.
-fn bus_url(command: &Manifest) -> Result<String, String> {
+fn bus_url(command: &Manifest, name: &str) -> Result<String, String> {
     let Some(text) = &command.nats else {
-        return Ok(format!("tls://throng:$(BUS_PASSWORD)@{}-bus:4222", command.name));
+        return Ok(format!("tls://throng:$(BUS_PASSWORD)@{name}-bus:4222"));
     };
     // The text may have a password, and is not repeated.
     let url = Url::parse(text).map_err(|error| format!("{error}; write tls://bus.example:4222"))?;
@@ -244,8 +285,7 @@ fn bus_url(command: &Manifest) -> Result<String, String> {
     let host = url.host_str().filter(|host| !host.is_empty() && is_plain(host));
     match (url.scheme(), host) {
         _ if url.password().is_some() => Err(format!(
-            "its password would be printed: leave it to the key `password` of {}-bus",
-            command.name
+            "its password would be printed: leave it to the key `password` of {name}-bus"
         )),
         ("nats" | "tls", Some(host)) if is_plain(url.username()) => {
             let user = if url.username().is_empty() { "throng" } else { url.username() };

@@ -34,7 +34,8 @@ fn is_escaped(c: char) -> bool {
     is_harmful(c) || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
 
-fn quoted(text: &str) -> String {
+/// A value in quotes, on one line.
+pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {
         match c {

@@ -8,7 +8,7 @@ use crate::args::{Arguments, Command, FleetCommand};
 
 const BASE_SCENARIO: &str = include_str!("../../../../../deploy/kubernetes/scenario.toml");
 
-fn command(more: &[&str]) -> Manifest {
+pub(super) fn command(more: &[&str]) -> Manifest {
     let words = ["throng", "fleet", "manifest", "scenario.toml", "--workers", "2"];
     let arguments = Arguments::try_parse_from(words.iter().chain(more)).unwrap();
     let Command::Fleet(fleet) = arguments.command else { panic!("another command") };
@@ -18,7 +18,8 @@ fn command(more: &[&str]) -> Manifest {
 
 fn manifest_of(scenario: &str, command: &Manifest) -> Result<String, String> {
     let scenario = Scenario::parse(scenario).unwrap_or_else(|error| panic!("{error}"));
-    printed(command, &scenario, &scenario.plan()).map_err(|stop| stop.error.to_string())
+    let fleet = Fleet::of(command, &scenario, &scenario.plan());
+    fleet.map(|fleet| printed(&fleet)).map_err(|stop| stop.error.to_string())
 }
 
 fn viewers(more: &str) -> String {
