@@ -1,8 +1,11 @@
 //! What is printed, without a cluster. `crates/cli/tests/e2e/kubernetes.rs` reads it with a parser,
 //! `make proof` with an API server.
 
+use std::path::Path;
+
 use clap::Parser as _;
 
+use super::portable::instead_of;
 use super::*;
 use crate::args::{Arguments, Command, FleetCommand};
 
