@@ -22,5 +22,6 @@ mod traced;
 pub use traced::traced;
 
 mod excerpt;
+mod life;
 mod reports;
 mod shown_size;

@@ -1,6 +1,5 @@
 //! The participant: it connects, asks for permission to publish, sends in real time and leaves.
 
-use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
@@ -12,6 +11,7 @@ use super::ffmpeg::{self, Progress};
 use super::flv::{self, Tag};
 use super::place::Config;
 use super::session::{Event, Session};
+use crate::life::Life;
 use crate::participant::{
     ChannelError, Input, NEVER, Open, Opening, Output, Participant, StreamPeer, Transmit, Why,
 };
@@ -25,14 +25,13 @@ pub struct Publisher {
     media: Vec<PublishedMedia>,
     options: ParticipantOptions,
     carrier: Carrier,
-    stage: Stage,
+    life: Life<Step>,
     started_at: Instant,
     /// Once there is something to feed.
     feed: Option<Feed>,
     /// The connection, or the process, takes bytes.
     is_open: bool,
     server: SocketAddr,
-    outputs: VecDeque<Output>,
 }
 
 /// What takes the media to the server.
@@ -43,14 +42,12 @@ enum Carrier {
     Ffmpeg(Progress),
 }
 
-enum Stage {
-    Idle,
+enum Step {
     /// Waits for the connection, and for permission; with the time when it gives up.
     Joining {
         by: Instant,
     },
     Active,
-    Over,
 }
 
 impl Publisher {
@@ -67,24 +64,18 @@ impl Publisher {
             config,
             media,
             carrier,
-            stage: Stage::Idle,
+            life: Life::new(),
             started_at: options.clock.at,
             feed: None,
             is_open: false,
             server: SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
-            outputs: VecDeque::new(),
             options,
         }
     }
 
-    fn observe(&mut self, observation: Observation) {
-        self.outputs.push_back(Output::Observed(observation));
-    }
-
     fn start(&mut self, now: Instant) -> Result<(), Failure> {
         self.started_at = now;
-        self.observe(Observation::Reached(Phase::Started, now));
-        self.stage = Stage::Joining { by: now + self.options.timeouts.signalling };
+        self.life.start(now, Step::Joining { by: now + self.options.timeouts.signalling });
         let refused = self.media.iter().find_map(|media| refuses(&media.clip));
         let nothing =
             || self.media.is_empty().then(|| "the role has nothing to publish".to_owned());
@@ -95,7 +86,7 @@ impl Publisher {
             Carrier::Rtmp(_) => self.connection()?,
             Carrier::Ffmpeg(_) => self.process(now)?,
         };
-        self.outputs.push_back(Output::Open(SIGNALLING, open));
+        self.life.push(Output::Open(SIGNALLING, open));
         Ok(())
     }
 
@@ -132,7 +123,7 @@ impl Publisher {
     }
 
     fn opened(&mut self, now: Instant, opening: &Opening) {
-        self.outputs.extend(opening.phases().map(Output::Observed));
+        self.life.extend(opening.phases().map(Output::Observed));
         self.is_open = true;
         if let Some(remote) = opening.remote {
             self.server = remote;
@@ -159,15 +150,15 @@ impl Publisher {
                 for event in events {
                     match event {
                         Event::Greeted => {}
-                        Event::Connected => {
-                            self.observe(Observation::Reached(Phase::Described, now));
-                        }
+                        Event::Connected => self.life.reach(Phase::Described, now),
                         Event::Publishes => self.publishes(now),
                     }
                 }
             }
             Carrier::Ffmpeg(progress) => {
-                if progress.takes_media(bytes) && matches!(self.stage, Stage::Joining { .. }) {
+                if progress.takes_media(bytes)
+                    && matches!(self.life.live(), Some(Step::Joining { .. }))
+                {
                     self.active(now);
                 }
             }
@@ -184,19 +175,19 @@ impl Publisher {
     }
 
     fn active(&mut self, now: Instant) {
-        self.stage = Stage::Active;
+        self.life.enter(Step::Active);
         let path = match (self.config.needs_ffmpeg(), self.config.is_tls()) {
             (true, _) => MediaPath::Process,
             (false, true) => MediaPath::RtmpTls,
             (false, false) => MediaPath::Rtmp,
         };
-        self.observe(Observation::Path(path));
-        self.observe(Observation::Reached(Phase::Playing, now));
+        self.life.observe(Observation::Path(path));
+        self.life.reach(Phase::Playing, now);
     }
 
     fn send(&mut self, bytes: Vec<u8>) {
         let transmit = Transmit { to: self.server, from: None, bytes };
-        self.outputs.push_back(Output::Send(SIGNALLING, transmit));
+        self.life.push(Output::Send(SIGNALLING, transmit));
     }
 
     fn send_tags(&mut self, tags: Vec<Tag>) {
@@ -230,48 +221,47 @@ impl Publisher {
         let tags = feed.due(now);
         let intervals = feed.take_due_intervals(now);
         // What a process reads before it is connected has not been sent.
-        let intervals = if matches!(self.stage, Stage::Active) { intervals } else { Vec::new() };
+        let intervals = if self.is_active() { intervals } else { Vec::new() };
         self.send_tags(tags);
-        self.outputs.extend(intervals.into_iter().map(Output::Observed));
+        self.life.extend(intervals.into_iter().map(Output::Observed));
+    }
+
+    fn is_active(&self) -> bool {
+        matches!(self.life.live(), Some(Step::Active))
     }
 
     fn closed(&mut self, now: Instant, why: ChannelError) {
-        match &self.stage {
-            Stage::Active => self.end(now, Outcome::Failed(why.after_opening())),
-            _ => self.end(now, Outcome::Failed(why.into())),
-        }
+        let failure = if self.is_active() { why.after_opening() } else { why.into() };
+        self.end(now, Outcome::Failed(failure));
     }
 
     fn leave(&mut self, now: Instant) {
-        let outcome = match self.stage {
-            Stage::Over => return,
-            Stage::Active => Outcome::Completed,
-            Stage::Idle | Stage::Joining { .. } => {
-                Outcome::not_started("left before the server took its media")
-            }
+        let outcome = if self.is_active() {
+            Outcome::Completed
+        } else {
+            Outcome::not_started("left before the server took its media")
         };
         self.end(now, outcome);
     }
 
     /// Signs off, and closes the channel behind what was sent.
     fn end(&mut self, now: Instant, outcome: Outcome) {
-        if let Some(mut feed) = self.feed.take().filter(|_| matches!(self.stage, Stage::Active)) {
+        if let Some(mut feed) = self.feed.take().filter(|_| self.is_active()) {
             let intervals = feed.take_intervals(now);
-            self.outputs.extend(intervals.into_iter().map(Output::Observed));
+            self.life.extend(intervals.into_iter().map(Output::Observed));
         }
         if let Carrier::Rtmp(session) = &mut self.carrier {
             session.leave();
         }
         self.take_requests();
-        self.outputs.push_back(Output::Close(SIGNALLING));
-        self.stage = Stage::Over;
-        self.outputs.push_back(Output::Ended(outcome));
+        self.life.push(Output::Close(SIGNALLING));
+        self.life.end(outcome);
     }
 
     fn tick(&mut self, now: Instant) {
         self.send_due(now);
-        if let Stage::Joining { by } = self.stage
-            && now >= by
+        if let Some(Step::Joining { by }) = self.life.live()
+            && now >= *by
         {
             let what = match &self.carrier {
                 Carrier::Rtmp(session) => session.awaited().unwrap_or("publish"),
@@ -285,9 +275,9 @@ impl Publisher {
 
     fn next_deadline(&self) -> (Instant, Why) {
         let never = (self.options.clock.at + NEVER, "nothing");
-        let joining = match self.stage {
-            Stage::Joining { by } => Some((by, "answer overdue")),
-            _ => None,
+        let joining = match self.life.live() {
+            Some(Step::Joining { by }) => Some((*by, "answer overdue")),
+            Some(Step::Active) | None => None,
         };
         let feed = self.feed.as_ref().filter(|_| self.is_open).map(Feed::next_timeout);
         joining.into_iter().chain(feed).min_by_key(|(at, _)| *at).unwrap_or(never)
@@ -296,7 +286,7 @@ impl Publisher {
 
 impl Participant for Publisher {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
-        if matches!(self.stage, Stage::Over) {
+        if self.life.is_over() {
             return;
         }
         let result = match input {
@@ -335,12 +325,9 @@ impl Participant for Publisher {
     }
 
     fn poll_output(&mut self, now: Instant) -> Output {
-        if self.outputs.is_empty() && !matches!(self.stage, Stage::Over) {
+        if !self.life.has_output() && !self.life.is_over() {
             self.tick(now);
         }
-        if let Some(output) = self.outputs.pop_front() {
-            return output;
-        }
-        Output::wait(now, self.next_deadline())
+        self.life.pop().unwrap_or_else(|| Output::wait(now, self.next_deadline()))
     }
 }
