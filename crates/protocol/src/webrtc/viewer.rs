@@ -1,7 +1,6 @@
 //! The viewer: a participant with one peer connection that receives. It negotiates through its
 //! signalling adapter, connects, plays and leaves.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +9,7 @@ use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 
 use super::connection::{Connection, ConnectionConfig, ConnectionOutput, Socket};
 use super::options::ParticipantOptions;
+use crate::life::Life;
 use crate::participant::{Input, NEVER, Opening, Output, Participant, Why};
 use crate::signalling::{SIGNALLING, SignalInput, SignalOutput, Signalling};
 
@@ -18,26 +18,16 @@ pub struct Viewer {
     options: Arc<ParticipantOptions>,
     signalling: Box<dyn Signalling>,
     connection: Connection,
-    state: State,
+    life: Life<State>,
     /// The first deadline at the last full check; `None` after any input but media.
     quiet_until: Option<(Instant, Why)>,
-    outputs: VecDeque<Output>,
 }
 
 enum State {
-    Idle,
     /// Signalling has no description yet.
-    Joining {
-        by: Instant,
-    },
+    Joining { by: Instant },
     /// The connection is being established, or plays; its deadlines apply.
     Connecting,
-    /// Signalling signs off.
-    Leaving {
-        by: Instant,
-        outcome: Outcome,
-    },
-    Over,
 }
 
 impl Viewer {
@@ -57,14 +47,9 @@ impl Viewer {
             options,
             signalling,
             connection: Connection::new(config, Vec::new()),
-            state: State::Idle,
+            life: Life::new(),
             quiet_until: None,
-            outputs: VecDeque::new(),
         }
-    }
-
-    fn observe(&mut self, observation: Observation) {
-        self.outputs.push_back(Output::Observed(observation));
     }
 
     fn tell(&mut self, now: Instant, input: SignalInput<'_>) {
@@ -88,19 +73,17 @@ impl Viewer {
 
     fn signalled(&mut self, now: Instant, output: SignalOutput) {
         match output {
-            SignalOutput::Open(open) => self.outputs.push_back(Output::Open(SIGNALLING, open)),
-            SignalOutput::Signal(message) => {
-                self.outputs.push_back(Output::Signal(SIGNALLING, message));
-            }
-            SignalOutput::Close => self.outputs.push_back(Output::Close(SIGNALLING)),
-            SignalOutput::Fetch(id, request) => self.outputs.push_back(Output::Fetch(id, request)),
+            SignalOutput::Open(open) => self.life.push(Output::Open(SIGNALLING, open)),
+            SignalOutput::Signal(message) => self.life.push(Output::Signal(SIGNALLING, message)),
+            SignalOutput::Close => self.life.push(Output::Close(SIGNALLING)),
+            SignalOutput::Fetch(id, request) => self.life.push(Output::Fetch(id, request)),
             SignalOutput::Reached(opening) => self.reached(&opening),
             SignalOutput::WantOffer => {
-                self.begin_connection();
+                self.life.enter(State::Connecting);
                 self.connection.offer(now);
             }
             SignalOutput::RemoteOffer(sdp) => {
-                self.begin_connection();
+                self.life.enter(State::Connecting);
                 self.connection.remote_offer(now, sdp);
             }
             SignalOutput::RemoteAnswer(sdp) => self.connection.remote_answer(now, &sdp),
@@ -108,82 +91,61 @@ impl Viewer {
                 self.connection.remote_candidate(now, candidate);
             }
             SignalOutput::Relay(relay) => self.connection.relay_announced(relay),
-            SignalOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
-            SignalOutput::Anomaly(detail) => {
-                let detail = detail.into();
-                self.observe(Observation::ProtocolAnomaly { place: "signalling", detail });
+            SignalOutput::Refused(what, place) => {
+                self.life.observe(Observation::Refused(what, place));
             }
+            SignalOutput::Anomaly(detail) => self.life.anomaly("signalling", detail),
             SignalOutput::Failed(failure) => {
                 self.close_connection(now);
-                if matches!(self.state, State::Leaving { .. }) {
-                    self.over();
-                } else {
-                    self.end(Outcome::Failed(failure));
-                }
+                self.life.end(Outcome::Failed(failure));
             }
-            SignalOutput::Goodbye => self.over(),
-        }
-    }
-
-    fn begin_connection(&mut self) {
-        if matches!(self.state, State::Joining { .. }) {
-            self.state = State::Connecting;
+            SignalOutput::Goodbye => self.life.end_with("signalling"),
         }
     }
 
     fn connected(&mut self, now: Instant, output: ConnectionOutput) {
         match output {
-            ConnectionOutput::Driver(output) => self.outputs.push_back(output),
+            ConnectionOutput::Driver(output) => self.life.push(output),
             ConnectionOutput::Offer(sdp) => self.tell(now, SignalInput::Offer(sdp)),
             ConnectionOutput::Answer(sdp) => self.tell(now, SignalInput::Answer(sdp)),
             ConnectionOutput::Candidate(line) => self.tell(now, SignalInput::Candidate(&line)),
             ConnectionOutput::CandidatesDone => self.tell(now, SignalInput::CandidatesDone),
-            ConnectionOutput::Negotiated => {
-                self.observe(Observation::Reached(Phase::Negotiated, now));
-            }
-            ConnectionOutput::IceConnected => {
-                self.observe(Observation::Reached(Phase::IceConnected, now));
-            }
+            ConnectionOutput::Negotiated => self.life.reach(Phase::Negotiated, now),
+            ConnectionOutput::IceConnected => self.life.reach(Phase::IceConnected, now),
             ConnectionOutput::Connected(path) => {
-                self.observe(Observation::Path(path));
-                self.observe(Observation::Reached(Phase::DtlsConnected, now));
+                self.life.observe(Observation::Path(path));
+                self.life.reach(Phase::DtlsConnected, now);
                 self.tell(now, SignalInput::Connected);
             }
-            ConnectionOutput::Observed(observation) => self.observe(observation),
-            ConnectionOutput::Failed(failure) => self.fail(now, failure),
+            ConnectionOutput::Observed(observation) => self.life.observe(observation),
+            ConnectionOutput::Failed(failure) => self.part(now, Outcome::Failed(failure)),
         }
     }
 
     fn reached(&mut self, opening: &Opening) {
         self.connection.set_server(opening.remote);
-        self.outputs.extend(opening.phases().map(Output::Observed));
+        self.life.extend(opening.phases().map(Output::Observed));
     }
 
     fn leave(&mut self, now: Instant) {
         self.drain(now);
-        let outcome = match &self.state {
-            State::Leaving { .. } | State::Over => return,
-            _ if self.connection.is_playing() => Outcome::Completed,
-            _ => Outcome::not_started("left before it was connected"),
+        let outcome = if self.connection.is_playing() {
+            Outcome::Completed
+        } else {
+            Outcome::not_started("left before it was connected")
         };
         self.part(now, outcome);
     }
 
-    fn fail(&mut self, now: Instant, failure: Failure) {
-        if !matches!(self.state, State::Leaving { .. } | State::Over) {
-            self.part(now, Outcome::Failed(failure));
-        }
-    }
-
     /// Closes the connection, and lets signalling sign off.
     fn part(&mut self, now: Instant, outcome: Outcome) {
-        self.close_connection(now);
-        let was_idle = matches!(self.state, State::Idle);
-        self.state = State::Leaving { by: now + self.options.timeouts.goodbye, outcome };
-        if was_idle {
-            return self.over();
+        if self.life.is_ending() {
+            return;
         }
-        self.tell(now, SignalInput::Leave);
+        self.close_connection(now);
+        if self.life.leave(Some(now + self.options.timeouts.goodbye), outcome) {
+            self.tell(now, SignalInput::Leave);
+        }
     }
 
     fn close_connection(&mut self, now: Instant) {
@@ -195,49 +157,27 @@ impl Viewer {
         }
     }
 
-    fn over(&mut self) {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Over => {}
-            State::Leaving { outcome, .. } => self.end(outcome),
-            _ => {
-                let failure =
-                    Failure::new(FailureReason::SignallingClosed, "signalling ended by itself");
-                self.end(Outcome::Failed(failure));
-            }
-        }
-    }
-
-    fn end(&mut self, outcome: Outcome) {
-        self.state = State::Over;
-        self.outputs.push_back(Output::Ended(outcome));
-    }
-
     fn tick(&mut self, now: Instant) {
         if self.signalling.next_timeout().is_some_and(|(at, _)| now >= at) {
             self.signalling.handle(now, SignalInput::Timeout);
         }
         self.connection.tick(now);
         self.drain(now);
-        match &self.state {
-            State::Joining { by } if now >= *by => {
-                let detail = "no offer or answer in time";
-                self.fail(now, Failure::new(FailureReason::SignallingTimeout, detail));
-            }
-            State::Leaving { by, outcome } if now >= *by => {
-                if *outcome == Outcome::Completed {
-                    self.observe(Observation::LeaveUnanswered);
-                }
-                self.over();
-            }
-            _ => {}
+        self.life.give_up_goodbye(now, |outcome| *outcome == Outcome::Completed);
+        if let Some(State::Joining { by }) = self.life.live()
+            && now >= *by
+        {
+            let detail = "no offer or answer in time";
+            let failure = Failure::new(FailureReason::SignallingTimeout, detail);
+            self.part(now, Outcome::Failed(failure));
         }
     }
 
     fn next_deadline(&self) -> (Instant, Why) {
-        let own = match &self.state {
-            State::Joining { by } => Some((*by, "signalling overdue")),
-            State::Leaving { by, .. } => Some((*by, "goodbye overdue")),
-            _ => None,
+        let own = match self.life.live() {
+            Some(State::Joining { by }) => Some((*by, "signalling overdue")),
+            Some(State::Connecting) => None,
+            None => self.life.next_timeout(),
         };
         let all = own
             .into_iter()
@@ -251,14 +191,14 @@ impl Viewer {
     #[inline]
     fn media_only(&self, now: Instant) -> Option<(Instant, Why)> {
         let quiet = self.quiet_until.filter(|(at, _)| now < *at)?;
-        let media = self.connection.media_deadline(now).filter(|_| self.outputs.is_empty())?;
+        let media = self.connection.media_deadline(now).filter(|_| !self.life.has_output())?;
         Some(if media.0 < quiet.0 { media } else { quiet })
     }
 }
 
 impl Participant for Viewer {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
-        if matches!(self.state, State::Over) {
+        if self.life.is_over() {
             return;
         }
         if let Some((0, socket)) = input.channel().and_then(Socket::of) {
@@ -271,8 +211,7 @@ impl Participant for Viewer {
         match input {
             Input::Start { .. } => {
                 self.connection.begin(now);
-                self.state = State::Joining { by: now + self.options.timeouts.signalling };
-                self.observe(Observation::Reached(Phase::Started, now));
+                self.life.start(now, State::Joining { by: now + self.options.timeouts.signalling });
                 self.tell(now, SignalInput::Start);
             }
             Input::Opened { channel: SIGNALLING, opening } => {
@@ -304,10 +243,10 @@ impl Participant for Viewer {
         let deadline = match self.media_only(now) {
             Some(deadline) => deadline,
             None => {
-                if self.outputs.is_empty() {
+                if !self.life.has_output() {
                     self.tick(now);
                 }
-                if let Some(output) = self.outputs.pop_front() {
+                if let Some(output) = self.life.pop() {
                     self.quiet_until = None;
                     return output;
                 }
