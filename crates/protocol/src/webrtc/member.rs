@@ -1,19 +1,20 @@
 //! A conference participant: it publishes, and receives the senders that it subscribes to, over as
 //! many peer connections as its signalling requires.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::prefetch::Prefetcher;
-use throng_observation::{Detail, Failure, FailureReason, Observation, Outcome, Phase, seed};
+use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase, seed};
 use throng_scenario::LayerRequest;
 
 use super::behaviour::{Behaviour, BehaviourState, Change};
 use super::connection::{Connection, ConnectionConfig, ConnectionOutput, Outgoing, Socket};
 use super::options::ParticipantOptions;
+use crate::life::Life;
 use crate::participant::{Input, NEVER, Opening, Output, Participant, Why};
 use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use crate::signalling::{RelayServer, SIGNALLING};
@@ -48,7 +49,7 @@ pub struct Member {
     layers: Vec<LayerRequest>,
     signalling: Box<dyn RoomSignalling>,
     behaviour: BehaviourState,
-    state: State,
+    life: Life<State>,
     started_at: Option<Instant>,
     /// The signalling server's address, once connected.
     server: Option<SocketAddr>,
@@ -57,14 +58,10 @@ pub struct Member {
     relays: Vec<RelayServer>,
     /// How many of the layer requests were sent.
     layers_requested: usize,
-    /// Phases that were reached; each counts once, for the first connection that reaches it.
-    reached: Vec<Phase>,
-    outputs: VecDeque<Output>,
 }
 
 #[derive(Debug)]
 enum State {
-    Idle,
     Joining {
         by: Instant,
     },
@@ -74,11 +71,6 @@ enum State {
         by: Instant,
         failure: Failure,
     },
-    Leaving {
-        by: Instant,
-        outcome: Outcome,
-    },
-    Over,
 }
 
 impl Member {
@@ -91,29 +83,13 @@ impl Member {
             behaviour: BehaviourState::new(options.behaviour),
             layers: options.layers,
             signalling,
-            state: State::Idle,
+            life: Life::new(),
             started_at: None,
             server: None,
             peers: BTreeMap::new(),
             relays: Vec::new(),
             layers_requested: 0,
-            reached: Vec::new(),
-            outputs: VecDeque::new(),
         }
-    }
-
-    fn observe(&mut self, observation: Observation) {
-        if let Observation::Reached(phase, _) = observation {
-            if self.reached.contains(&phase) {
-                return;
-            }
-            self.reached.push(phase);
-        }
-        self.outputs.push_back(Output::Observed(observation));
-    }
-
-    fn anomaly(&mut self, place: &'static str, detail: impl Into<Detail>) {
-        self.observe(Observation::ProtocolAnomaly { place, detail: detail.into() });
     }
 
     fn tell(&mut self, now: Instant, input: RoomInput<'_>) {
@@ -125,16 +101,14 @@ impl Member {
 
     fn signalled(&mut self, now: Instant, output: RoomOutput) {
         match output {
-            RoomOutput::Open(open) => self.outputs.push_back(Output::Open(SIGNALLING, open)),
-            RoomOutput::Signal(message) => {
-                self.outputs.push_back(Output::Signal(SIGNALLING, message));
-            }
-            RoomOutput::Close => self.outputs.push_back(Output::Close(SIGNALLING)),
-            RoomOutput::Fetch(id, request) => self.outputs.push_back(Output::Fetch(id, request)),
+            RoomOutput::Open(open) => self.life.push(Output::Open(SIGNALLING, open)),
+            RoomOutput::Signal(message) => self.life.push(Output::Signal(SIGNALLING, message)),
+            RoomOutput::Close => self.life.push(Output::Close(SIGNALLING)),
+            RoomOutput::Fetch(id, request) => self.life.push(Output::Fetch(id, request)),
             RoomOutput::Reached(opening) => self.reached(&opening),
             RoomOutput::Joined => {
-                if matches!(self.state, State::Joining { .. }) {
-                    self.state = State::Present;
+                if matches!(self.life.live(), Some(State::Joining { .. })) {
+                    self.life.enter(State::Present);
                     self.request_layers(now);
                 }
             }
@@ -171,24 +145,38 @@ impl Member {
             }
             RoomOutput::ClosePeer(id) => self.close_peer(now, id),
             RoomOutput::Relay(relay) => self.relay_announced(now, relay),
-            RoomOutput::Refused(what, place) => self.observe(Observation::Refused(what, place)),
-            RoomOutput::Anomaly(detail) => self.anomaly("signalling", detail),
+            RoomOutput::Refused(what, place) => {
+                self.life.observe(Observation::Refused(what, place));
+            }
+            RoomOutput::Anomaly(detail) => self.life.anomaly("signalling", detail),
             RoomOutput::Failed(failure) => {
                 self.close_all(now);
-                match self.state {
-                    State::Leaving { .. } => self.over(),
-                    // The reason from signalling takes precedence, even if media was lost before.
-                    _ => self.end(Outcome::Failed(failure)),
-                }
+                // The reason from signalling takes precedence, even if media was lost before.
+                self.life.end(Outcome::Failed(failure));
             }
-            RoomOutput::Goodbye => self.over(),
+            RoomOutput::Goodbye => match self.lost_media() {
+                Some(outcome) => self.life.end(outcome),
+                None => self.life.end_with("signalling"),
+            },
+        }
+    }
+
+    fn is_present(&self) -> bool {
+        matches!(self.life.live(), Some(State::Present))
+    }
+
+    /// How it ends if signalling reports no reason for lost media.
+    fn lost_media(&self) -> Option<Outcome> {
+        match self.life.live() {
+            Some(State::MediaLost { failure, .. }) => Some(Outcome::Failed(failure.clone())),
+            Some(State::Joining { .. } | State::Present) | None => None,
         }
     }
 
     /// When the next layer request is due.
     fn next_layer_request_at(&self) -> Option<Instant> {
         let request = self.layers.get(self.layers_requested)?;
-        self.started_at?.checked_add(request.after).filter(|_| matches!(self.state, State::Present))
+        self.started_at?.checked_add(request.after).filter(|_| self.is_present())
     }
 
     /// Sends the layer requests that are due.
@@ -205,7 +193,7 @@ impl Member {
 
     /// Applies the changes of conversation and script that are due at `now`.
     fn behave(&mut self, now: Instant) {
-        if matches!(self.state, State::Idle | State::Leaving { .. } | State::Over) {
+        if self.life.live().is_none() {
             return;
         }
         for change in self.behaviour.changes(now) {
@@ -219,7 +207,7 @@ impl Member {
                 }
                 Change::Mute(kind, is_muted) => {
                     publisher.into_iter().for_each(|peer| peer.set_muted(kind, is_muted));
-                    self.observe(Observation::Mutes { kind, is_muted, at: now });
+                    self.life.observe(Observation::Mutes { kind, is_muted, at: now });
                     self.tell(now, RoomInput::Mute(kind, is_muted));
                 }
                 Change::Show(ladder) => publisher.into_iter().for_each(|peer| peer.show(&ladder)),
@@ -229,7 +217,7 @@ impl Member {
 
     fn reached(&mut self, opening: &Opening) {
         self.server = opening.remote.or(self.server);
-        opening.phases().for_each(|phase| self.observe(phase));
+        self.life.extend(opening.phases().map(Output::Observed));
     }
 
     /// Signalling announces a TURN server for all connections.
@@ -249,7 +237,8 @@ impl Member {
             return;
         }
         if self.peers.len() >= PEERS_MAX {
-            return self.anomaly("signalling", format!("more than {PEERS_MAX} peer connections"));
+            let detail = format!("more than {PEERS_MAX} peer connections");
+            return self.life.anomaly("signalling", detail);
         }
         let config = ConnectionConfig {
             number: id.0,
@@ -277,26 +266,22 @@ impl Member {
     fn drain(&mut self, now: Instant, id: PeerId) {
         while let Some(output) = self.peers.get_mut(&id).and_then(Connection::poll_output) {
             match output {
-                ConnectionOutput::Driver(output) => self.outputs.push_back(output),
+                ConnectionOutput::Driver(output) => self.life.push(output),
                 ConnectionOutput::Offer(sdp) => self.tell(now, RoomInput::Offer(id, sdp)),
                 ConnectionOutput::Answer(sdp) => self.tell(now, RoomInput::Answer(id, sdp)),
                 ConnectionOutput::Candidate(line) => {
                     self.tell(now, RoomInput::Candidate(id, &line));
                 }
                 ConnectionOutput::CandidatesDone => self.tell(now, RoomInput::CandidatesDone(id)),
-                ConnectionOutput::Negotiated => {
-                    self.observe(Observation::Reached(Phase::Negotiated, now));
-                }
-                ConnectionOutput::IceConnected => {
-                    self.observe(Observation::Reached(Phase::IceConnected, now));
-                }
+                ConnectionOutput::Negotiated => self.life.reach(Phase::Negotiated, now),
+                ConnectionOutput::IceConnected => self.life.reach(Phase::IceConnected, now),
                 ConnectionOutput::Connected(path) => {
                     // The first of several connections represents all: they lead to the same
                     // server.
-                    if !self.reached.contains(&Phase::DtlsConnected) {
-                        self.observe(Observation::Path(path));
+                    if !self.life.has_reached(Phase::DtlsConnected) {
+                        self.life.observe(Observation::Path(path));
                     }
-                    self.observe(Observation::Reached(Phase::DtlsConnected, now));
+                    self.life.reach(Phase::DtlsConnected, now);
                     self.tell(now, RoomInput::Connected(id));
                     if id == PeerId::PUBLISHER {
                         self.behaviour.sender_begins();
@@ -306,7 +291,7 @@ impl Member {
                 // Only the ICE state of the first connection is reported for a participant.
                 ConnectionOutput::Observed(Observation::Ice(_))
                     if self.peers.keys().next() != Some(&id) => {}
-                ConnectionOutput::Observed(observation) => self.observe(observation),
+                ConnectionOutput::Observed(observation) => self.life.observe(observation),
                 ConnectionOutput::Failed(failure) => self.connection_failed(now, id, failure),
             }
         }
@@ -315,21 +300,20 @@ impl Member {
     /// A member fails when it loses its publishing connection or its last one; it survives the loss
     /// of one of several.
     fn connection_failed(&mut self, now: Instant, id: PeerId, failure: Failure) {
-        if matches!(self.state, State::MediaLost { .. } | State::Leaving { .. } | State::Over) {
+        if self.life.is_ending() || self.lost_media().is_some() {
             return;
         }
         let others = self.peers.iter().any(|(other, connection)| {
             *other != id && *other != PeerId::PUBLISHER && !connection.is_over()
         });
         if id == PeerId::PUBLISHER || !others {
-            if matches!(self.state, State::Present) && failure.reason == FailureReason::MediaLost {
-                self.state = State::MediaLost { by: now + REASON_WITHIN, failure };
-                return;
+            if self.is_present() && failure.reason == FailureReason::MediaLost {
+                return self.life.enter(State::MediaLost { by: now + REASON_WITHIN, failure });
             }
             return self.part(now, Outcome::Failed(failure), false);
         }
-        self.anomaly("connection", failure.to_string());
-        self.outputs.push_back(Output::Close(Socket::Media.channel(id.0)));
+        self.life.anomaly("connection", failure.to_string());
+        self.life.push(Output::Close(Socket::Media.channel(id.0)));
         self.peers.remove(&id);
         self.tell(now, RoomInput::Lost(id));
     }
@@ -339,7 +323,7 @@ impl Member {
         connection.close(now);
         self.drain(now, id);
         if self.peers.remove(&id).is_some() {
-            self.outputs.push_back(Output::Close(Socket::Media.channel(id.0)));
+            self.life.push(Output::Close(Socket::Media.channel(id.0)));
         }
     }
 
@@ -351,41 +335,24 @@ impl Member {
 
     /// Closes the connections, and lets signalling sign off.
     fn part(&mut self, now: Instant, outcome: Outcome, others_follow: bool) {
-        self.close_all(now);
-        let was_idle = matches!(self.state, State::Idle);
-        self.state = State::Leaving { by: now + self.options.timeouts.goodbye, outcome };
-        if was_idle {
-            return self.over();
+        if self.life.is_ending() {
+            return;
         }
-        self.tell(now, RoomInput::Leave { others_follow });
+        self.close_all(now);
+        if self.life.leave(Some(now + self.options.timeouts.goodbye), outcome) {
+            self.tell(now, RoomInput::Leave { others_follow });
+        }
     }
 
     fn leave(&mut self, now: Instant, others_follow: bool) {
-        let outcome = match &self.state {
-            State::Leaving { .. } | State::Over => return,
-            State::MediaLost { failure, .. } => Outcome::Failed(failure.clone()),
-            _ if self.reached.contains(&Phase::DtlsConnected) => Outcome::Completed,
-            _ => Outcome::not_started("left before it was connected"),
-        };
-        self.part(now, outcome, others_follow);
-    }
-
-    fn over(&mut self) {
-        match std::mem::replace(&mut self.state, State::Over) {
-            State::Over => {}
-            State::Leaving { outcome, .. } => self.end(outcome),
-            State::MediaLost { failure, .. } => self.end(Outcome::Failed(failure)),
-            _ => {
-                let failure =
-                    Failure::new(FailureReason::SignallingClosed, "signalling ended by itself");
-                self.end(Outcome::Failed(failure));
+        let outcome = self.lost_media().unwrap_or_else(|| {
+            if self.life.has_reached(Phase::DtlsConnected) {
+                Outcome::Completed
+            } else {
+                Outcome::not_started("left before it was connected")
             }
-        }
-    }
-
-    fn end(&mut self, outcome: Outcome) {
-        self.state = State::Over;
-        self.outputs.push_back(Output::Ended(outcome));
+        });
+        self.part(now, outcome, others_follow);
     }
 
     fn tick(&mut self, now: Instant) {
@@ -406,35 +373,30 @@ impl Member {
             after = Bound::Excluded(id);
         }
         self.request_layers(now);
-        match &self.state {
-            State::Joining { by } if now >= *by => {
-                let failure = Failure::new(
-                    FailureReason::SignallingTimeout,
-                    "the room did not answer in time",
-                );
-                self.part(now, Outcome::Failed(failure), false);
+        self.life.give_up_goodbye(now, |_| true);
+        let failure = match self.life.live() {
+            Some(State::Joining { by }) if now >= *by => {
+                Failure::new(FailureReason::SignallingTimeout, "the room did not answer in time")
             }
-            State::MediaLost { by, failure } if now >= *by => {
-                let failure = failure.clone();
-                self.part(now, Outcome::Failed(failure), false);
-            }
-            State::Leaving { by, .. } if now >= *by => {
-                self.observe(Observation::LeaveUnanswered);
-                self.over();
-            }
-            _ => {}
-        }
+            Some(State::MediaLost { by, failure }) if now >= *by => failure.clone(),
+            _ => return,
+        };
+        self.part(now, Outcome::Failed(failure), false);
     }
 
     fn next_deadline(&self) -> (Instant, Why) {
-        let own = match &self.state {
-            State::Joining { by } => Some((*by, "signalling overdue")),
-            State::MediaLost { by, .. } => Some((*by, "signalling's reason for the lost media")),
-            State::Leaving { by, .. } => Some((*by, "goodbye overdue")),
-            _ => self.next_layer_request_at().map(|at| (at, "layer request due")),
+        let own = match self.life.live() {
+            Some(State::Joining { by }) => Some((*by, "signalling overdue")),
+            Some(State::Present) => {
+                self.next_layer_request_at().map(|at| (at, "layer request due"))
+            }
+            Some(State::MediaLost { by, .. }) => {
+                Some((*by, "signalling's reason for the lost media"))
+            }
+            None => self.life.next_timeout(),
         };
         let peers = self.peers.values().filter_map(Connection::next_deadline);
-        let is_there = matches!(self.state, State::Joining { .. } | State::Present);
+        let is_there = matches!(self.life.live(), Some(State::Joining { .. } | State::Present));
         let behaviour = self.behaviour.next_timeout().filter(|_| is_there);
         let all = peers.chain(own).chain(self.signalling.next_timeout()).chain(behaviour);
         all.min_by_key(|(at, _)| *at).unwrap_or((self.options.clock.at + NEVER, "nothing"))
@@ -443,7 +405,7 @@ impl Member {
 
 impl Participant for Member {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
-        if matches!(self.state, State::Over) {
+        if self.life.is_over() {
             return;
         }
         if let Some((number, socket)) = input.channel().and_then(Socket::of) {
@@ -460,8 +422,7 @@ impl Participant for Member {
             Input::Start { intended_at } => {
                 self.started_at = Some(now);
                 self.behaviour.begin(intended_at);
-                self.state = State::Joining { by: now + self.options.timeouts.signalling };
-                self.observe(Observation::Reached(Phase::Started, now));
+                self.life.start(now, State::Joining { by: now + self.options.timeouts.signalling });
                 self.tell(now, RoomInput::Start);
             }
             Input::Opened { channel: SIGNALLING, opening } => {
@@ -489,11 +450,10 @@ impl Participant for Member {
     }
 
     fn poll_output(&mut self, _now: Instant) -> Output {
-        if let Some(output) = self.outputs.pop_front() {
-            return output;
-        }
-        let (at, why) = self.next_deadline();
-        Output::Timeout(at, why)
+        self.life.pop().unwrap_or_else(|| {
+            let (at, why) = self.next_deadline();
+            Output::Timeout(at, why)
+        })
     }
 
     fn receive_lag(&mut self, lag: Duration) {
