@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
-use throng_observation::{Failure, FailureReason, Observation, Phase};
+use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 use throng_scenario::IpProtocol;
 use throng_scenario::consent::way_to_agree;
 
@@ -59,7 +59,7 @@ impl Publisher {
             session.anomaly("rtcp", "a control packet is malformed");
         }
         for message in messages {
-            if self.session.is_over() {
+            if self.session.life.is_over() {
                 return;
             }
             match self.session.client.message(now, message) {
@@ -86,7 +86,7 @@ impl Publisher {
                 Ok(())
             }
             Answer::Announced => {
-                self.session.observe(Observation::Reached(Phase::Described, now));
+                self.session.life.reach(Phase::Described, now);
                 let track = |at| Track {
                     control: Some(control(at)),
                     profile: "RTP/AVP".into(),
@@ -143,16 +143,16 @@ impl Publisher {
             let detail = format!("SETUP was answered without {where_to} to send to");
             return Err(Failure::new(FailureReason::Protocol, detail));
         }
-        self.session.observe(Observation::Reached(Phase::Negotiated, now));
+        self.session.life.reach(Phase::Negotiated, now);
         self.session.client.record(now);
         Ok(())
     }
 
     fn records(&mut self, now: Instant) {
-        self.session.stage = Stage::Active;
+        self.session.life.enter(Stage::Active);
         let path = self.session.path();
-        self.session.observe(Observation::Path(path));
-        self.session.observe(Observation::Reached(Phase::Playing, now));
+        self.session.life.observe(Observation::Path(path));
+        self.session.life.reach(Phase::Playing, now);
         let options = &self.session.options;
         let sender =
             Sender::new(&self.media, options.clock, options.seed, self.session.started_at, now);
@@ -184,18 +184,23 @@ impl Publisher {
             session.send_rtcp(at, report);
         }
         let intervals = sender.take_due_intervals(now);
-        session.outputs.extend(intervals.into_iter().map(Output::Observed));
+        session.life.extend(intervals.into_iter().map(Output::Observed));
     }
 
     fn leave(&mut self, now: Instant) {
-        if let Some(outcome) = self.session.outcome_of_leaving() {
-            self.say_goodbye(now);
-            self.session.part(now, outcome);
-        }
+        self.part(now, self.session.outcome_of_leaving());
     }
 
+    /// Leaves with `failure`; one that leaves already ends with that.
     fn fail(&mut self, now: Instant, failure: Failure) {
-        if let Some(outcome) = self.session.outcome_of_failing(failure) {
+        if self.session.life.is_leaving() {
+            return self.session.over();
+        }
+        self.part(now, Outcome::Failed(failure));
+    }
+
+    fn part(&mut self, now: Instant, outcome: Outcome) {
+        if !self.session.life.is_ending() {
             self.say_goodbye(now);
             self.session.part(now, outcome);
         }
@@ -209,7 +214,7 @@ impl Publisher {
             }
         }
         let intervals = sender.take_intervals(now);
-        self.session.outputs.extend(intervals.into_iter().map(Output::Observed));
+        self.session.life.extend(intervals.into_iter().map(Output::Observed));
     }
 
     fn tick(&mut self, now: Instant) {
@@ -217,18 +222,14 @@ impl Publisher {
             self.session.client.forget_session();
             self.fail(now, failure);
         }
-        if !self.session.give_up_goodbye(now) && self.session.stage == Stage::Active {
+        if !self.session.give_up_goodbye(now) && self.session.is_active() {
             self.send_due(now);
         }
     }
 
     fn next_deadline(&self) -> (Instant, Why) {
-        let goodbye = match &self.session.stage {
-            Stage::Leaving { by, .. } => Some((*by, "goodbye overdue")),
-            _ => None,
-        };
         let media = self.sender.as_ref().map(Sender::next_timeout);
-        let all = [self.session.client.next_timeout(), goodbye, media];
+        let all = [self.session.client.next_timeout(), self.session.life.next_timeout(), media];
         all.into_iter()
             .flatten()
             .min_by_key(|(at, _)| *at)
@@ -238,7 +239,7 @@ impl Publisher {
 
 impl Participant for Publisher {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
-        if self.session.is_over() {
+        if self.session.life.is_over() {
             return;
         }
         match input {
@@ -279,12 +280,9 @@ impl Participant for Publisher {
     }
 
     fn poll_output(&mut self, now: Instant) -> Output {
-        if self.session.outputs.is_empty() && !self.session.is_over() {
+        if !self.session.life.has_output() && !self.session.life.is_over() {
             self.tick(now);
         }
-        if let Some(output) = self.session.next_output() {
-            return output;
-        }
-        Output::wait(now, self.next_deadline())
+        self.session.next_output().unwrap_or_else(|| Output::wait(now, self.next_deadline()))
     }
 }

@@ -1,13 +1,12 @@
 //! What viewers and publishers have in common: the connection, the dialogue, and the tracks with
 //! their transports.
 
-use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use rtsp_types::Message;
 use throng_observation::{
-    Detail, Failure, FailureReason, MediaPath, Observation, Outcome, Phase, RefusedDestination,
+    Detail, Failure, FailureReason, MediaPath, Observation, Outcome, RefusedDestination,
 };
 use throng_scenario::{IpProtocol, RtspTransport};
 use url::Url;
@@ -16,6 +15,7 @@ use super::client::Client;
 use super::credentials::Credentials;
 use super::framing::{Framing, Piece};
 use super::transport::{Mode, Track, rtcp_channel, rtp_channel};
+use crate::life::Life;
 use crate::participant::{Channel, ChannelError, Open, Opening, Output, StreamPeer, Transmit};
 use crate::signalling::SIGNALLING;
 use crate::webrtc::ParticipantOptions;
@@ -37,31 +37,24 @@ pub(super) struct Session {
     pub(super) options: ParticipantOptions,
     pub(super) client: Client,
     pub(super) mode: Mode,
-    pub(super) stage: Stage,
+    pub(super) life: Life<Stage>,
     framing: Framing,
     /// The server's address, once connected.
     pub(super) server: Option<SocketAddr>,
     pub(super) tracks: Vec<Track>,
     pub(super) is_interleaved: bool,
     pub(super) started_at: Instant,
-    pub(super) outputs: VecDeque<Output>,
 }
 
 /// The stage of a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    Idle,
     /// The connection is being opened.
     Connecting,
     /// Requests up to PLAY or RECORD.
     Joining,
     /// PLAY or RECORD was answered.
     Active,
-    Leaving {
-        by: Instant,
-        outcome: Outcome,
-    },
-    Over,
 }
 
 impl Session {
@@ -78,26 +71,21 @@ impl Session {
             options,
             client,
             mode,
-            stage: Stage::Idle,
+            life: Life::new(),
             framing: Framing::default(),
             server: None,
             tracks: Vec::new(),
-            outputs: VecDeque::new(),
         }
     }
 
-    pub(super) fn observe(&mut self, observation: Observation) {
-        self.outputs.push_back(Output::Observed(observation));
-    }
-
     pub(super) fn anomaly(&mut self, place: &'static str, detail: impl Into<Detail>) {
-        self.observe(Observation::ProtocolAnomaly { place, detail: detail.into() });
+        self.life.anomaly(place, detail);
     }
 
     /// The participant joins.
     pub(super) fn start(&mut self, now: Instant) {
         self.started_at = now;
-        self.observe(Observation::Reached(Phase::Started, now));
+        self.life.start(now, Stage::Connecting);
     }
 
     /// Opens the connection.
@@ -105,7 +93,7 @@ impl Session {
     /// # Errors
     /// The URL names an address that is not allowed.
     pub(super) fn connect(&mut self) -> Result<(), Failure> {
-        self.stage = Stage::Connecting;
+        self.life.enter(Stage::Connecting);
         self.framing = Framing::default();
         let url = self.config.url.clone();
         let (is_tls, host, port) = origin(&url);
@@ -116,20 +104,20 @@ impl Session {
         if let Ok(place) = literal.map(|ip| SocketAddr::new(ip, port))
             && !(self.options.may_reach)(IpProtocol::Tcp, place)
         {
-            self.observe(Observation::Refused(RefusedDestination::Redirect, place));
+            self.life.observe(Observation::Refused(RefusedDestination::Redirect, place));
             let detail = format!("{place} is not an allowed target");
             return Err(Failure::new(FailureReason::NotAllowed, detail));
         }
         let tls = is_tls.then(|| host.clone());
         let open = Open::Stream { to: StreamPeer::Host { host, port }, tls };
-        self.outputs.push_back(Output::Open(SIGNALLING, open));
+        self.life.push(Output::Open(SIGNALLING, open));
         Ok(())
     }
 
     pub(super) fn connected(&mut self, now: Instant, opening: &Opening) {
         self.server = opening.remote;
-        self.outputs.extend(opening.phases().map(Output::Observed));
-        self.stage = Stage::Joining;
+        self.life.extend(opening.phases().map(Output::Observed));
+        self.life.enter(Stage::Joining);
         self.client.options(now);
     }
 
@@ -149,7 +137,7 @@ impl Session {
         }
         let _ = url.set_username("");
         let _ = url.set_password(None);
-        self.outputs.push_back(Output::Close(SIGNALLING));
+        self.life.push(Output::Close(SIGNALLING));
         self.close_ports();
         self.client.moved_to(url.clone(), self.config.credentials.clone());
         self.config.url = url;
@@ -210,7 +198,7 @@ impl Session {
     }
 
     pub(super) fn send(&mut self, channel: Channel, to: SocketAddr, bytes: Vec<u8>) {
-        self.outputs.push_back(Output::Send(channel, Transmit { to, from: None, bytes }));
+        self.life.push(Output::Send(channel, Transmit { to, from: None, bytes }));
     }
 
     /// Sends an RTCP packet of track `at`.
@@ -245,73 +233,44 @@ impl Session {
 
     /// Ends the session on RTSP: TEARDOWN if there is one, and then its end.
     pub(super) fn part(&mut self, now: Instant, outcome: Outcome) {
-        self.stage = Stage::Leaving { by: now + self.options.timeouts.goodbye, outcome };
-        if !self.client.tear_down(now) {
+        let by = now + self.options.timeouts.goodbye;
+        if self.life.leave(Some(by), outcome) && !self.client.tear_down(now) {
             self.over();
         }
     }
 
     /// Ends a session whose TEARDOWN was not answered in time; whether it has.
     pub(super) fn give_up_goodbye(&mut self, now: Instant) -> bool {
-        let Stage::Leaving { by, outcome } = &self.stage else { return self.is_over() };
-        if now < *by {
-            return false;
+        if self.life.is_leaving() {
+            self.take_requests();
+            self.life.give_up_goodbye(now, |outcome| *outcome == Outcome::Completed);
         }
-        if *outcome == Outcome::Completed {
-            self.observe(Observation::LeaveUnanswered);
-        }
-        self.over();
-        true
+        self.life.is_over()
     }
 
     pub(super) fn over(&mut self) {
         self.take_requests();
-        match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Over => {}
-            Stage::Leaving { outcome, .. } => self.outputs.push_back(Output::Ended(outcome)),
-            _ => {
-                let failure =
-                    Failure::new(FailureReason::SignallingClosed, "the session ended by itself");
-                self.outputs.push_back(Output::Ended(Outcome::Failed(failure)));
-            }
-        }
+        self.life.end_with("the session");
     }
 
-    /// The next output, after what the dialogue has to send. What was noticed after the end, in the
-    /// rest of the same bytes, is dropped.
+    /// The next output, after what the dialogue has to send.
     pub(super) fn next_output(&mut self) -> Option<Output> {
-        if !self.is_over() {
+        if !self.life.is_over() {
             self.take_requests();
         }
-        let output = self.outputs.pop_front()?;
-        if matches!(output, Output::Ended(_)) {
-            self.outputs.clear();
-        }
-        Some(output)
+        self.life.pop()
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Over)
+    pub(super) fn is_active(&self) -> bool {
+        self.life.live() == Some(&Stage::Active)
     }
 
-    /// The outcome of a participant that is asked to leave; `None` if it leaves already.
-    pub(super) fn outcome_of_leaving(&self) -> Option<Outcome> {
-        match self.stage {
-            Stage::Leaving { .. } | Stage::Over => None,
-            Stage::Active => Some(Outcome::Completed),
-            _ => Some(Outcome::not_started("left before it was connected")),
-        }
-    }
-
-    /// The outcome of a participant that has failed; `None` if it leaves already, which ends then.
-    pub(super) fn outcome_of_failing(&mut self, failure: Failure) -> Option<Outcome> {
-        match self.stage {
-            Stage::Leaving { .. } => {
-                self.over();
-                None
-            }
-            Stage::Over => None,
-            _ => Some(Outcome::Failed(failure)),
+    /// The outcome of a participant that is asked to leave.
+    pub(super) fn outcome_of_leaving(&self) -> Outcome {
+        if self.is_active() {
+            Outcome::Completed
+        } else {
+            Outcome::not_started("left before it was connected")
         }
     }
 
@@ -320,14 +279,15 @@ impl Session {
         if channel != SIGNALLING {
             return Some(why.into());
         }
-        match self.stage {
-            Stage::Idle | Stage::Over => None,
-            Stage::Connecting => Some(why.into()),
-            Stage::Leaving { .. } => {
+        match self.life.live().copied() {
+            // There is nothing that could answer the goodbye.
+            None if self.life.is_leaving() => {
                 self.over();
                 None
             }
-            Stage::Joining | Stage::Active => {
+            None => None,
+            Some(Stage::Connecting) => Some(why.into()),
+            Some(Stage::Joining | Stage::Active) => {
                 let mut failure = why.after_opening();
                 if self.framing.is_in_piece() {
                     failure.detail += ", in the middle of a message or frame";

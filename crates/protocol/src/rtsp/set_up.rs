@@ -38,10 +38,8 @@ impl Session {
             }
             (None, Some(server)) => {
                 let rtcp = rtcp_channel(at);
-                self.outputs.push_back(Output::Open(
-                    rtp_channel(at),
-                    Open::RtpPair { rtcp, toward: server },
-                ));
+                self.life
+                    .push(Output::Open(rtp_channel(at), Open::RtpPair { rtcp, toward: server }));
             }
             (None, None) => {}
         }
@@ -98,7 +96,7 @@ impl Session {
             named.and_then(|(rtp, rtcp)| [rtp, rtcp].into_iter().find(|to| !may_send(*to)));
         let peers = named.filter(|_| refused.is_none());
         if let Some(place) = refused {
-            self.observe(Observation::Refused(RefusedDestination::IceServer, place));
+            self.life.observe(Observation::Refused(RefusedDestination::IceServer, place));
         }
         if let Some(track) = self.tracks.get_mut(at) {
             (track.granted, track.peers, track.refused) = (granted, peers, refused);
@@ -152,8 +150,8 @@ impl Session {
     pub(super) fn close_ports(&mut self) {
         for at in 0..self.tracks.len() {
             if self.tracks.get_mut(at).and_then(|track| track.ports.take()).is_some() {
-                self.outputs.push_back(Output::Close(rtp_channel(at)));
-                self.outputs.push_back(Output::Close(rtcp_channel(at)));
+                self.life.push(Output::Close(rtp_channel(at)));
+                self.life.push(Output::Close(rtcp_channel(at)));
             }
         }
     }

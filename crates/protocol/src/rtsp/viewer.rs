@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use rtsp_types::StatusCode;
 use throng_media::prefetch::Prefetcher;
-use throng_observation::{Failure, FailureReason, Observation, Phase};
+use throng_observation::{Failure, FailureReason, Observation, Outcome, Phase};
 use throng_scenario::{AtEnd, PlaybackScript};
 
 use super::client::{Answer, Played};
@@ -84,7 +84,7 @@ impl Viewer {
             None => {}
         });
         for message in messages {
-            if self.session.is_over() {
+            if self.session.life.is_over() {
                 return;
             }
             match self.session.client.message(now, message) {
@@ -125,7 +125,7 @@ impl Viewer {
     }
 
     fn described(&mut self, now: Instant, description: &Description) {
-        self.session.observe(Observation::Reached(Phase::Described, now));
+        self.session.life.reach(Phase::Described, now);
         if description.media.iter().any(|media| media.is_secure)
             && let Err(failure) = self.session.take_in_the_clear()
         {
@@ -161,7 +161,7 @@ impl Viewer {
     fn was_set_up(&mut self, now: Instant, at: usize, set_up: SetUp) {
         self.open_path(at);
         if set_up == SetUp::All {
-            self.session.observe(Observation::Reached(Phase::Negotiated, now));
+            self.session.life.reach(Phase::Negotiated, now);
             // Set up anew, a recording begins again.
             let from = if self.playback.state == PlaybackState::Joins {
                 self.start
@@ -226,15 +226,15 @@ impl Viewer {
         }
         if self.playback.state == PlaybackState::Joins {
             let path = self.session.path();
-            self.session.observe(Observation::Path(path));
-            self.session.observe(Observation::Reached(Phase::Playing, now));
+            self.session.life.observe(Observation::Path(path));
+            self.session.life.reach(Phase::Playing, now);
         }
         self.is_replay = self.playback.state == PlaybackState::Restarts;
         self.playback.plays(now, played.from.or(asked), scale);
         if let Some(receiver) = &mut self.receiver {
             receiver.expect(now, self.playback.end_at());
         }
-        self.session.stage = Stage::Active;
+        self.session.life.enter(Stage::Active);
     }
 
     fn play_refused(&mut self, now: Instant, status: StatusCode) {
@@ -367,7 +367,7 @@ impl Viewer {
     }
 
     fn gone(&mut self, now: Instant) {
-        if self.session.stage == Stage::Active && self.playback.state == PlaybackState::SetsUpAnew {
+        if self.session.is_active() && self.playback.state == PlaybackState::SetsUpAnew {
             self.session.client.forget_session();
             return self.session.prepare(now, 0);
         }
@@ -375,14 +375,19 @@ impl Viewer {
     }
 
     fn leave(&mut self, now: Instant) {
-        if let Some(outcome) = self.session.outcome_of_leaving() {
-            self.say_goodbye(now);
-            self.session.part(now, outcome);
-        }
+        self.part(now, self.session.outcome_of_leaving());
     }
 
+    /// Leaves with `failure`; one that leaves already ends with that.
     fn fail(&mut self, now: Instant, failure: Failure) {
-        if let Some(outcome) = self.session.outcome_of_failing(failure) {
+        if self.session.life.is_leaving() {
+            return self.session.over();
+        }
+        self.part(now, Outcome::Failed(failure));
+    }
+
+    fn part(&mut self, now: Instant, outcome: Outcome) {
+        if !self.session.life.is_ending() {
             self.say_goodbye(now);
             self.session.part(now, outcome);
         }
@@ -395,12 +400,12 @@ impl Viewer {
         for at in 0..self.session.tracks.len() {
             self.session.send_rtcp(at, receiver.goodbye());
         }
-        self.session.outputs.extend(receiver.take_observed().map(Output::Observed));
+        self.session.life.extend(receiver.take_observed().map(Output::Observed));
     }
 
     fn take_observed(&mut self) {
         if let Some(receiver) = self.receiver.as_mut().filter(|receiver| receiver.has_observed()) {
-            self.session.outputs.extend(receiver.take_observed().map(Output::Observed));
+            self.session.life.extend(receiver.take_observed().map(Output::Observed));
         }
     }
 
@@ -412,10 +417,8 @@ impl Viewer {
         if self.session.give_up_goodbye(now) {
             return;
         }
-        let is_active = self.session.stage == Stage::Active;
-        if let Some(receiver) =
-            self.receiver.as_mut().filter(|_| is_active || self.session.stage == Stage::Joining)
-        {
+        let (is_active, receives) = (self.session.is_active(), self.receives());
+        if let Some(receiver) = self.receiver.as_mut().filter(|_| receives) {
             receiver.timeout(now);
             while let Some((at, report)) = receiver.poll_report(now) {
                 if is_active {
@@ -426,6 +429,11 @@ impl Viewer {
         if is_active {
             self.play_on(now);
         }
+    }
+
+    /// Whether its meters run.
+    fn receives(&self) -> bool {
+        matches!(self.session.life.live(), Some(Stage::Joining | Stage::Active))
     }
 
     /// What is due by the script, by the length of the recording, or by what arrives.
@@ -505,10 +513,10 @@ impl Viewer {
     fn next_deadline(&self) -> (Instant, Why) {
         let mut all = vec![];
         all.extend(self.session.client.next_timeout());
+        all.extend(self.session.life.next_timeout());
         let is_free = self.session.client.is_free();
-        match (&self.session.stage, self.playback.state) {
-            (Stage::Leaving { by, .. }, _) => all.push((*by, "goodbye overdue")),
-            (Stage::Active, PlaybackState::Plays) => {
+        match (self.session.is_active(), self.playback.state) {
+            (true, PlaybackState::Plays) => {
                 let timeouts = self.session.options.timeouts;
                 let last = self.receiver.as_ref().and_then(Receiver::last_media_at);
                 all.extend(last.map(|last| (last + timeouts.silence, "media overdue")));
@@ -526,12 +534,12 @@ impl Viewer {
                         .map(|at| (at, "action of the viewer")),
                 );
             }
-            (Stage::Active, PlaybackState::Paused { until }) if is_free => {
+            (true, PlaybackState::Paused { until }) if is_free => {
                 all.push((until, "end of the pause"));
             }
             _ => {}
         }
-        if matches!(self.session.stage, Stage::Active | Stage::Joining) {
+        if self.receives() {
             all.extend(
                 self.receiver
                     .as_ref()
@@ -546,7 +554,7 @@ impl Viewer {
 
 impl Participant for Viewer {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
-        if self.session.is_over() {
+        if self.session.life.is_over() {
             return;
         }
         match input {
@@ -584,14 +592,11 @@ impl Participant for Viewer {
     }
 
     fn poll_output(&mut self, now: Instant) -> Output {
-        if self.session.outputs.is_empty() && !self.session.is_over() {
+        if !self.session.life.has_output() && !self.session.life.is_over() {
             self.tick(now);
             self.take_observed();
         }
-        if let Some(output) = self.session.next_output() {
-            return output;
-        }
-        Output::wait(now, self.next_deadline())
+        self.session.next_output().unwrap_or_else(|| Output::wait(now, self.next_deadline()))
     }
 
     fn receive_lag(&mut self, lag: Duration) {
