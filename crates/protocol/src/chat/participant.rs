@@ -1,7 +1,6 @@
 //! A member of a room: it connects, joins, reads and speaks, and connects again when the connection
 //! breaks, as ConverseJS does.
 
-use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use throng_observation::{
@@ -18,6 +17,7 @@ use super::speech::Speech;
 use super::wire::{self, Wire};
 use super::xmpp::Resumption;
 use crate::excerpt::excerpt;
+use crate::life::Life;
 use crate::participant::{
     ChannelError, DownloadEvent, FetchId, Input, NEVER, Opening, Output, Participant, Why,
 };
@@ -37,7 +37,7 @@ pub struct Member {
     config: Config,
     options: ParticipantOptions,
     rng: fastrand::Rng,
-    state: State,
+    life: Life<State>,
     wire: Wire,
     speech: Option<Speech>,
     inbox: Option<Inbox>,
@@ -54,12 +54,9 @@ pub struct Member {
     counters: ChatCounters,
     delays_us: Vec<u64>,
     interval_at: Option<Instant>,
-    has_reported: Vec<Phase>,
-    outputs: VecDeque<Output>,
 }
 
 enum State {
-    Idle,
     /// The WebSocket, or the event stream, is being opened.
     Connecting,
     Open(Box<dyn Session>),
@@ -72,12 +69,6 @@ enum State {
     Moving {
         by: Instant,
     },
-    /// It has said goodbye, and waits until that has arrived.
-    Leaving {
-        until: Instant,
-        outcome: Outcome,
-    },
-    Over,
 }
 
 impl Member {
@@ -90,7 +81,7 @@ impl Member {
             config,
             options,
             rng,
-            state: State::Idle,
+            life: Life::new(),
             speech: None,
             inbox: None,
             before: None,
@@ -101,48 +92,30 @@ impl Member {
             counters: ChatCounters::default(),
             delays_us: Vec::new(),
             interval_at: None,
-            has_reported: Vec::new(),
-            outputs: VecDeque::new(),
-        }
-    }
-
-    fn observe(&mut self, observation: Observation) {
-        self.outputs.push_back(Output::Observed(observation));
-    }
-
-    /// Reports a phase the first time it is reached.
-    fn reach(&mut self, phase: Phase, at: Instant) {
-        if !self.has_reported.contains(&phase) {
-            self.has_reported.push(phase);
-            self.observe(Observation::Reached(phase, at));
         }
     }
 
     fn connect(&mut self, now: Instant) {
-        self.state = State::Connecting;
+        self.life.enter(State::Connecting);
         match self.wire.connect(&self.config) {
-            Ok(outputs) => self.outputs.extend(outputs),
+            Ok(outputs) => self.life.extend(outputs),
             Err(failure) => self.lost(now, failure, true, false),
         }
     }
 
     fn opened(&mut self, now: Instant, opening: &Opening) {
-        for observation in opening.phases() {
-            if let Observation::Reached(phase, at) = observation {
-                self.reach(phase, at);
-            }
-        }
+        self.life.extend(opening.phases().map(Output::Observed));
         let mut session = self.config.protocol.session(self.before.take(), &mut self.rng);
         let mut events = session.opened(now);
         if self.held.is_some() && self.wire.replays() {
             events.insert(0, Event::Resumed);
         }
-        self.state = State::Open(session);
+        self.life.enter(State::Open(session));
         self.events(now, events);
     }
 
     fn incoming(&mut self, now: Instant, incoming: Incoming) -> Result<(), Failure> {
-        let State::Open(session) = &mut self.state else { return Ok(()) };
+        let Some(State::Open(session)) = self.life.live_mut() else { return Ok(()) };
         let events = session.receive(now, incoming)?;
         if events.contains(&Event::Renamed) {
             // It keeps it when it connects again.
@@ -163,10 +136,7 @@ impl Member {
                 }
                 Event::Renamed => self.counters.nick_changes += 1,
                 Event::Moved(uri) => self.moved(now, &uri),
-                Event::Anomaly(detail) => {
-                    let detail = detail.into();
-                    self.observe(Observation::ProtocolAnomaly { place: "chat", detail });
-                }
+                Event::Anomaly(detail) => self.life.anomaly("chat", detail),
                 Event::Said { body, is_old, .. } => {
                     self.counters.messages_received += 1;
                     if let (false, Some(inbox), Some(number)) =
@@ -186,12 +156,12 @@ impl Member {
     }
 
     fn joined(&mut self, now: Instant) {
-        if !self.has_reported.contains(&Phase::Joined) {
+        if !self.life.has_reached(Phase::Joined) {
             self.renames_at = self.config.rename.as_ref().map(|rename| now + rename.after);
         }
         self.moves = 0;
-        self.reach(Phase::Described, now);
-        self.reach(Phase::Joined, now);
+        self.life.reach(Phase::Described, now);
+        self.life.reach(Phase::Joined, now);
         // On a resumed stream what was said while it was away is due to it too.
         let (own, has_echo) = (self.options.seed, self.config.protocol.has_echo());
         let log = &self.config.log;
@@ -202,8 +172,8 @@ impl Member {
     /// Says what is due; what nobody can hear because it is not in the room is lost.
     fn speak(&mut self, now: Instant) {
         while let Some((due_at, words)) = self.speech.as_mut().and_then(|speech| speech.due(now)) {
-            match &mut self.state {
-                State::Open(session) if session.is_joined() => {
+            match self.life.live_mut() {
+                Some(State::Open(session)) if session.is_joined() => {
                     let number = self.config.log.say(self.options.seed, due_at);
                     let text = format!("{words} {}", mark(&self.config.mark, number));
                     session.say(&text);
@@ -216,7 +186,7 @@ impl Member {
 
     /// Takes the nickname that it has chosen.
     fn rename(&mut self, now: Instant) {
-        let State::Open(session) = &mut self.state else { return };
+        let Some(State::Open(session)) = self.life.live_mut() else { return };
         if session.is_joined()
             && let Some(rename) = &self.config.rename
             && self.renames_at.take_if(|at| now >= *at).is_some()
@@ -228,8 +198,8 @@ impl Member {
     /// The connection is gone, or is of no use: another one is made, unless the server does not
     /// want this participant.
     fn broken(&mut self, now: Instant, failure: Failure, is_open: bool) {
-        let is_final = match &self.state {
-            State::Open(session) => session.is_final(&failure),
+        let is_final = match self.life.live() {
+            Some(State::Open(session)) => session.is_final(&failure),
             _ => is_final(&failure),
         };
         self.lost(now, failure, is_final, is_open);
@@ -256,7 +226,7 @@ impl Member {
         // The page is still that of the first server.
         self.config.chat.origin = wire::origin(&self.config);
         self.config.url = to;
-        self.state = State::Moving { by: now + MOVES_AFTER };
+        self.life.enter(State::Moving { by: now + MOVES_AFTER });
     }
 
     fn lost(&mut self, now: Instant, failure: Failure, is_final: bool, is_open: bool) {
@@ -266,18 +236,15 @@ impl Member {
         }
         self.last_failure = Some(failure.clone());
         self.counters.reconnects += 1;
-        self.observe(Observation::ProtocolAnomaly {
-            place: "chat",
-            detail: format!("connects again: {failure}").into(),
-        });
-        self.state = State::Broken { again_at: now + self.wire.reconnect_after() };
+        self.life.anomaly("chat", format!("connects again: {failure}"));
+        self.life.enter(State::Broken { again_at: now + self.wire.reconnect_after() });
     }
 
     /// Leaves the connection, for good if `is_final`.
     fn part(&mut self, now: Instant, is_final: bool, is_open: bool) {
-        self.outputs.extend(self.wire.broken(is_open));
+        self.life.extend(self.wire.broken(is_open));
         self.take_traffic();
-        if let State::Open(session) = &mut self.state {
+        if let Some(State::Open(session)) = self.life.live_mut() {
             self.before = session.resumption();
         }
         if let Some(mut inbox) = self.inbox.take() {
@@ -313,8 +280,8 @@ impl Member {
         if let Some(deliveries) = self.inbox.as_mut().map(|inbox| inbox.take(now)) {
             self.count(deliveries);
         }
-        let (is_joined, occupants) = match &self.state {
-            State::Open(session) => (session.is_joined(), session.occupants()),
+        let (is_joined, occupants) = match self.life.live() {
+            Some(State::Open(session)) => (session.is_joined(), session.occupants()),
             _ => (false, 0),
         };
         let interval = ChatInterval {
@@ -324,12 +291,12 @@ impl Member {
             occupants: u32::try_from(occupants).unwrap_or(u32::MAX),
             is_joined,
         };
-        self.observe(Observation::Chat(Box::new(interval)));
+        self.life.observe(Observation::Chat(Box::new(interval)));
     }
 
     fn take_traffic(&mut self) {
         self.counters.bytes_received += self.wire.take_bytes();
-        let State::Open(session) = &mut self.state else { return };
+        let Some(State::Open(session)) = self.life.live_mut() else { return };
         let traffic = session.take_traffic();
         self.counters.stanzas_received += traffic.stanzas_received;
         self.counters.presences_received += traffic.presences_received;
@@ -342,35 +309,31 @@ impl Member {
     fn end(&mut self, now: Instant, outcome: Outcome) {
         self.abandon_held();
         self.report(now);
-        self.state = State::Over;
-        self.outputs.push_back(Output::Ended(outcome));
+        self.life.end(outcome);
     }
 }
 
 impl Member {
     fn tick(&mut self, now: Instant) {
-        match &mut self.state {
-            State::Idle | State::Over | State::Connecting => {}
-            State::Broken { again_at } if now >= *again_at => self.connect(now),
-            State::Moving { by } if now >= *by => {
-                self.outputs.extend(self.wire.close(true));
+        if let Some((until, _)) = self.life.next_timeout() {
+            if now >= until || self.wire.is_idle() {
+                self.life.extend(self.wire.close(false));
+                self.life.over();
+            }
+            return;
+        }
+        match self.life.live_mut() {
+            Some(State::Broken { again_at }) if now >= *again_at => self.connect(now),
+            Some(State::Moving { by }) if now >= *by => {
+                self.life.extend(self.wire.close(true));
                 self.connect(now);
             }
-            State::Broken { .. } | State::Moving { .. } => {}
-            State::Leaving { until, outcome } => {
-                if now >= *until || self.wire.is_idle() {
-                    let outcome = outcome.clone();
-                    self.state = State::Over;
-                    self.outputs.extend(self.wire.close(false));
-                    self.outputs.push_back(Output::Ended(outcome));
-                }
-                return;
-            }
-            State::Open(session) => {
+            Some(State::Open(session)) => {
                 if let Err(failure) = session.handle_timeout(now) {
                     self.broken(now, failure, true);
                 }
             }
+            Some(State::Connecting | State::Broken { .. } | State::Moving { .. }) | None => {}
         }
         self.rename(now);
         self.speak(now);
@@ -388,22 +351,22 @@ impl Member {
         let Wire::Events(link) = &mut self.wire else { return };
         let mut outputs = Vec::new();
         let events = link.handle(fetch, event, &mut outputs);
-        self.outputs.extend(outputs);
+        self.life.extend(outputs);
         for event in events {
-            match (event, &self.state) {
-                (LinkEvent::Opened(opening), State::Connecting) => self.opened(now, &opening),
-                (LinkEvent::Came(incoming), State::Open(_)) => {
+            match (event, self.life.live()) {
+                (LinkEvent::Opened(opening), Some(State::Connecting)) => self.opened(now, &opening),
+                (LinkEvent::Came(incoming), Some(State::Open(_))) => {
                     if let Err(failure) = self.incoming(now, incoming) {
                         self.broken(now, failure, true);
                     }
                 }
                 (
                     LinkEvent::Broken { failure, is_final: true },
-                    State::Connecting | State::Open(_),
+                    Some(State::Connecting | State::Open(_)),
                 ) => {
                     self.lost(now, failure, true, false);
                 }
-                (LinkEvent::Broken { failure, .. }, State::Connecting | State::Open(_)) => {
+                (LinkEvent::Broken { failure, .. }, Some(State::Connecting | State::Open(_))) => {
                     self.broken(now, failure, false);
                 }
                 _ => {}
@@ -413,21 +376,20 @@ impl Member {
 
     /// Sends what the session has to send.
     fn send(&mut self) {
-        let State::Open(session) = &mut self.state else { return };
-        while let Some(outgoing) = session.poll_send() {
-            self.outputs.extend(self.wire.send(outgoing));
-        }
+        let Some(State::Open(session)) = self.life.live_mut() else { return };
+        let outgoing: Vec<_> = std::iter::from_fn(|| session.poll_send()).collect();
+        outgoing.into_iter().for_each(|outgoing| self.life.extend(self.wire.send(outgoing)));
     }
 
     fn leave(&mut self, now: Instant) {
-        if matches!(self.state, State::Over | State::Leaving { .. }) {
+        if self.life.is_ending() {
             return;
         }
-        if let State::Open(session) = &mut self.state {
+        if let Some(State::Open(session)) = self.life.live_mut() {
             session.leave();
         }
         self.send();
-        self.outputs.extend(self.wire.finish());
+        self.life.extend(self.wire.finish());
         let outcome = self.outcome();
         if self.wire.is_idle() {
             return self.end(now, outcome);
@@ -435,13 +397,14 @@ impl Member {
         self.abandon_held();
         self.report(now);
         (self.inbox, self.interval_at) = (None, None);
-        self.state = State::Leaving { until: now + self.options.timeouts.goodbye, outcome };
+        // It has said goodbye, and waits until that has arrived.
+        self.life.leave(Some(now + self.options.timeouts.goodbye), outcome);
     }
 
     /// What is to be said of one that leaves now. Who tried and never came in has failed, though it
     /// would have tried again; whom the end of the run interrupts in its first attempt has not.
     fn outcome(&self) -> Outcome {
-        if self.has_reported.contains(&Phase::Joined) {
+        if self.life.has_reached(Phase::Joined) {
             return Outcome::Completed;
         }
         let interrupted =
@@ -451,16 +414,19 @@ impl Member {
 
     fn next_deadline(&self) -> (Instant, Why) {
         let never = (self.options.clock.at + NEVER, "nothing");
-        let state = match &self.state {
-            State::Open(session) => session.next_timeout(),
-            State::Broken { again_at } => Some((*again_at, "connects again")),
-            State::Moving { by } => Some((*by, "connects to another server")),
-            State::Leaving { until, .. } => return (*until, "what was said has not arrived"),
-            State::Idle | State::Connecting | State::Over => None,
+        if let Some(goodbye) = self.life.next_timeout() {
+            return goodbye;
+        }
+        let state = match self.life.live() {
+            Some(State::Open(session)) => session.next_timeout(),
+            Some(State::Broken { again_at }) => Some((*again_at, "connects again")),
+            Some(State::Moving { by }) => Some((*by, "connects to another server")),
+            Some(State::Connecting) | None => None,
         };
         let speech = self.speech.as_ref().and_then(Speech::next_at).map(|at| (at, "speaks"));
         let interval = self.interval_at.map(|at| (at, "reports"));
-        let is_joined = matches!(&self.state, State::Open(session) if session.is_joined());
+        let is_joined =
+            matches!(self.life.live(), Some(State::Open(session)) if session.is_joined());
         let rename = self.renames_at.filter(|_| is_joined).map(|at| (at, "changes its nickname"));
         state
             .into_iter()
@@ -474,10 +440,12 @@ impl Member {
 
 impl Participant for Member {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
-        match (input, &self.state) {
-            (_, State::Over) => {}
+        if self.life.is_over() {
+            return;
+        }
+        match (input, self.life.live()) {
             (Input::Start { intended_at }, _) => {
-                self.reach(Phase::Started, now);
+                self.life.start(now, State::Connecting);
                 // Who is not let in has things to say all the same, and cannot.
                 let rng = fastrand::Rng::with_seed(self.config.speech_seed);
                 self.speech =
@@ -485,15 +453,19 @@ impl Participant for Member {
                 self.interval_at = Some(now + INTERVAL);
                 self.connect(now);
             }
-            (Input::Opened { opening, .. }, State::Connecting) => self.opened(now, &opening),
-            (Input::Message { message, .. }, State::Open(_)) => {
+            (Input::Opened { opening, .. }, Some(State::Connecting)) => self.opened(now, &opening),
+            (Input::Message { message, .. }, Some(State::Open(_))) => {
                 if let Err(failure) = self.incoming(now, Incoming::Frame(message)) {
                     self.broken(now, failure, true);
                 }
             }
-            (Input::Closed { why, .. }, State::Open(_)) => self.broken(now, closed(why), false),
-            (Input::Closed { why, .. }, State::Connecting) => self.broken(now, why.into(), false),
-            (Input::Closed { .. }, State::Moving { .. }) => self.connect(now),
+            (Input::Closed { why, .. }, Some(State::Open(_))) => {
+                self.broken(now, closed(why), false);
+            }
+            (Input::Closed { why, .. }, Some(State::Connecting)) => {
+                self.broken(now, why.into(), false);
+            }
+            (Input::Closed { .. }, Some(State::Moving { .. })) => self.connect(now),
             (Input::Download { fetch, event }, _) => self.download(now, fetch, event),
             (Input::Leave { .. }, _) => self.leave(now),
             // Due work is done when the outputs are drained.
@@ -502,10 +474,10 @@ impl Participant for Member {
     }
 
     fn poll_output(&mut self, now: Instant) -> Output {
-        if self.outputs.is_empty() && !matches!(self.state, State::Over) {
+        if !self.life.has_output() && !self.life.is_over() {
             self.tick(now);
         }
-        self.outputs.pop_front().unwrap_or_else(|| {
+        self.life.pop().unwrap_or_else(|| {
             let (at, why) = self.next_deadline();
             Output::Timeout(at, why)
         })
