@@ -237,7 +237,7 @@ impl Transfer {
         let (Demand::Deliver(bytes) | Demand::Ignore(bytes)) = demand;
         self.outstanding = self.outstanding.saturating_add(bytes);
         let demand = if self.is_encoded() { Demand::Deliver(bytes) } else { demand };
-        client.output(Output::Demand(self.fetch, demand));
+        client.life.push(Output::Demand(self.fetch, demand));
     }
 
     /// Gives the download up.
@@ -447,7 +447,7 @@ impl Transfer {
             self.unwanted = first;
             // Demands of before are served in their order: the wanted bytes must not be delivered
             // for these.
-            client.output(Output::Demand(self.fetch, Demand::Ignore(first)));
+            client.life.push(Output::Demand(self.fetch, Demand::Ignore(first)));
         }
     }
 

@@ -89,7 +89,7 @@ impl FileLane {
         context: &mut Context<'_>,
         total_bytes: Option<u64>,
     ) -> Result<(), Failure> {
-        context.phases.reach(context.client, Phase::Playing, now);
+        context.client.life.reach(Phase::Playing, now);
         if let (Some(before), Some(total)) = (self.total_bytes, total_bytes)
             && before != total
         {
@@ -115,7 +115,7 @@ impl FileLane {
         let Some(reader) = &mut self.reader else { return Ok(()) };
         self.retry.progressed();
         context.meter.media_bytes(count);
-        context.phases.reach(context.client, Phase::FirstPacket, now);
+        context.client.life.reach(Phase::FirstPacket, now);
         match content {
             Some(bytes) => {
                 reader.feed(bytes).map_err(|error| unreadable(&self.url, &error))?;

@@ -34,28 +34,11 @@ pub(super) struct Context<'a> {
     pub(super) client: &'a mut HttpClient,
     pub(super) timeline: &'a mut Timeline,
     pub(super) meter: &'a mut Meter,
-    pub(super) phases: &'a mut Phases,
     pub(super) keys: &'a mut Keys,
     /// Where viewers find peers, if they do.
     pub(super) tracker: Option<&'a mut Tracker>,
     /// Where playback is, once it was decided where it begins.
     pub(super) position_us: Option<i64>,
-}
-
-/// The phases that were reached.
-#[derive(Debug, Default)]
-pub(super) struct Phases {
-    reached: Vec<Phase>,
-}
-
-impl Phases {
-    /// Reports `phase` the first time it is reached.
-    pub(super) fn reach(&mut self, client: &mut HttpClient, phase: Phase, at: Instant) {
-        if !self.reached.contains(&phase) {
-            self.reached.push(phase);
-            client.observe(Observation::Reached(phase, at));
-        }
-    }
 }
 
 /// Which track of the presentation each track of a lane's files is.
@@ -82,11 +65,11 @@ impl TrackMap {
                 let (track, kind, codec) = (added.id, added.kind, added.codec);
                 // Tracks of players have no delays: what they play is on time, or they stall.
                 let opened = Observation::TrackOpened { track, kind, codec, is_recording: false };
-                context.client.observe(opened);
+                context.client.life.observe(opened);
             }
             self.tracks.push(at);
         }
-        context.phases.reach(context.client, Phase::Described, now);
+        context.client.life.reach(Phase::Described, now);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -151,10 +134,10 @@ impl TrackMap {
         let Some(track) = context.timeline.tracks().get(at) else { return };
         let (id, kind) = (track.id, track.kind);
         if is_first {
-            context.client.observe(Observation::TrackFirstFrame { track: id, at: now });
+            context.client.life.observe(Observation::TrackFirstFrame { track: id, at: now });
         }
         if kind == MediaKind::Video || !has_video {
-            context.phases.reach(context.client, Phase::FirstFrame, now);
+            context.client.life.reach(Phase::FirstFrame, now);
         }
     }
 

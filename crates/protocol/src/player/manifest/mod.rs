@@ -126,7 +126,7 @@ impl ManifestDownload {
             hls::Received { url: download.url(), text: download.bytes(), answered_at: times.1 };
         if self.format != MediaFormat::Dash {
             self.ready = Some((hls::lanes(&self.cache, &received)?, times));
-            context.phases.reach(context.client, Phase::Described, now);
+            context.client.life.reach(Phase::Described, now);
             return Ok(self.first());
         }
         let manifest = match dash::manifest(&self.cache, &received) {
@@ -150,7 +150,7 @@ impl ManifestDownload {
         if std::mem::replace(&mut self.is_known, true) {
             return Ok(Some(Received::Update(download.url().clone(), manifest)));
         }
-        context.phases.reach(context.client, Phase::Described, now);
+        context.client.life.reach(Phase::Described, now);
         self.ready = Some((dash::lanes(download.url(), &manifest)?, times));
         if manifest.is_dynamic {
             self.server_clock.learn(context, &manifest.utc_timings, download.url());

@@ -174,7 +174,7 @@ impl PlaylistLoader {
                 return Ok(Loaded::Nothing);
             }
         };
-        context.phases.reach(context.client, Phase::Described, now);
+        context.client.life.reach(Phase::Described, now);
         let Some(Segments::Live(window)) = &mut rendition.segments else {
             let segments = rendition.segments.insert(hls::segments(&received, &media)?);
             self.retry.progressed();

@@ -100,7 +100,7 @@ impl PageFetch {
 
     /// Ends a request without progress.
     pub(super) fn give_up(self, client: &mut HttpClient) -> Failure {
-        client.output(Output::Cancel(self.fetch));
+        client.life.push(Output::Cancel(self.fetch));
         client.failed();
         let detail = format!("{}: no data for {:.0} s", self.url, PROGRESS_TIMEOUT.as_secs_f64());
         Failure::new(FailureReason::MediaLost, detail)
@@ -160,7 +160,7 @@ impl PageFetch {
                 None => self.broken(context, format!("{}: {status} without a Location", self.url)),
             };
         }
-        context.client.output(Output::Demand(self.fetch, Demand::Ignore(u64::MAX)));
+        context.client.life.push(Output::Demand(self.fetch, Demand::Ignore(u64::MAX)));
         let is_expected = status.is_success()
             || status == self.recorded
             || is_redirect(status)
@@ -187,7 +187,7 @@ impl PageFetch {
             return self
                 .broken(context, format!("{}: more than {REDIRECTS_MAX} redirects", self.url));
         }
-        context.client.output(Output::Cancel(self.fetch));
+        context.client.life.push(Output::Cancel(self.fetch));
         self.origins = context.client.redirected(self.origins, &self.url, &url);
         self.url = url;
         match self.send(now, context) {
@@ -201,7 +201,7 @@ impl PageFetch {
 
     fn broken(&self, context: &mut PageContext<'_>, detail: String) -> FetchEvent {
         context.client.failed();
-        context.client.output(Output::Cancel(self.fetch));
+        context.client.life.push(Output::Cancel(self.fetch));
         FetchEvent::Broken(Failure::new(FailureReason::Protocol, detail))
     }
 }

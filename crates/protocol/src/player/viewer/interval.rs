@@ -57,7 +57,7 @@ impl Viewer {
             tracker,
         };
         let client = &mut self.client;
-        session.meter.end_interval(now, &mut end, |observation| client.observe(observation));
+        session.meter.end_interval(now, &mut end, |observation| client.life.observe(observation));
     }
 
     pub(super) fn next_deadline(&self) -> (Instant, Why) {

@@ -26,7 +26,6 @@ impl Viewer {
             client: &mut self.client,
             timeline: &mut self.timeline,
             meter: &mut session.meter,
-            phases: &mut self.phases,
             keys: &mut self.keys,
             tracker: self.tracker.as_mut(),
             position_us: session.is_positioned.then(|| session.playout.position_us()),
@@ -53,7 +52,7 @@ impl Viewer {
         let Some(page) = &mut self.page else { return true };
         let begins = page.player_begins(now);
         if let Some(at) = begins {
-            self.phases.reach(&mut self.client, Phase::PageLoaded, at);
+            self.client.life.reach(Phase::PageLoaded, at);
         }
         begins.is_some()
     }
@@ -91,7 +90,6 @@ impl Viewer {
             client: &mut self.client,
             timeline: &mut self.timeline,
             meter: &mut session.meter,
-            phases: &mut self.phases,
             keys: &mut self.keys,
             tracker: self.tracker.as_mut(),
             position_us: None,
@@ -177,7 +175,7 @@ impl Viewer {
 
     /// Requests more where the buffer is below its target.
     pub(super) fn pump(&mut self, now: Instant) {
-        if self.outcome.is_some() {
+        if self.client.life.is_ending() {
             return;
         }
         if self.failure.is_some() {

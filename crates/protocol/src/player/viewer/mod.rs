@@ -8,9 +8,9 @@ use throng_scenario::{MediaFormat, PlayerConfig};
 use super::Config;
 use super::download::client::HttpClient;
 use super::download::cors::Embedding;
+use super::lane::Lane;
 use super::lane::file::FileLane;
 use super::lane::keys::Keys;
-use super::lane::{Lane, Phases};
 use super::manifest::ManifestDownload;
 use super::manifest::presentation::LiveEdge;
 use super::p2p::{PEERS, Tracker};
@@ -41,7 +41,6 @@ pub struct Viewer {
     manifest: Option<ManifestDownload>,
     lanes: Vec<Lane>,
     timeline: Timeline,
-    phases: Phases,
     keys: Keys,
     /// Where it finds peers.
     tracker: Option<Tracker>,
@@ -54,8 +53,6 @@ pub struct Viewer {
     pub(super) session: Option<Session>,
     /// Why nothing more will come. What is buffered is played before it ends with that.
     failure: Option<Failure>,
-    outcome: Option<Outcome>,
-    has_ended: bool,
 }
 
 /// What there is from the start on.
@@ -110,7 +107,6 @@ impl Viewer {
             lanes,
             manifest,
             timeline: Timeline::default(),
-            phases: Phases::default(),
             keys: Keys::default(),
             tracker: config.player.peers.as_ref().and_then(|peers| {
                 let seed = config.name_seed(peers);
@@ -123,8 +119,6 @@ impl Viewer {
             server_ahead_us: 0,
             session: None,
             failure: None,
-            outcome: None,
-            has_ended: false,
             config,
         }
     }
@@ -141,7 +135,7 @@ impl Viewer {
     }
 
     fn start(&mut self, now: Instant, intended_at: Instant) {
-        self.phases.reach(&mut self.client, Phase::Started, now);
+        self.client.life.start(now, ());
         self.page.iter_mut().for_each(|page| page.start(now));
         let player = self.player();
         let user = User::new(player, self.config.number, now);
@@ -226,14 +220,14 @@ impl Viewer {
 
     /// Everything that follows from what was received or from the time.
     fn settle(&mut self, now: Instant) {
-        if self.outcome.is_some() || self.session.is_none() {
+        if self.client.life.is_ending() || self.session.is_none() {
             return;
         }
         if !self.has_player(now) {
             return self.lose_patience(now);
         }
         self.pump_manifest(now);
-        if self.outcome.is_some() {
+        if self.client.life.is_ending() {
             return;
         }
         let unix_us = self.unix_us(now);
@@ -244,7 +238,7 @@ impl Viewer {
         let buffered = self.buffered();
         let Some(session) = &mut self.session else { return };
         if session.is_positioned && session.playout.resume(buffered) {
-            self.phases.reach(&mut self.client, Phase::PlaybackStarted, now);
+            self.client.life.reach(Phase::PlaybackStarted, now);
         }
         if self.has_run_out(now) {
             return;
@@ -305,11 +299,11 @@ impl Viewer {
     }
 
     fn end(&mut self, now: Instant, outcome: Outcome) {
-        if self.outcome.is_none() {
+        if !self.client.life.is_ending() {
             self.advance(now);
             self.end_interval(now);
             self.leave_peers(now);
-            self.outcome = Some(outcome);
+            self.client.life.leave(None, outcome);
         }
     }
 
@@ -329,7 +323,7 @@ impl Viewer {
 
 impl Participant for Viewer {
     fn handle(&mut self, now: Instant, input: Input<'_>) {
-        if self.outcome.is_some() {
+        if self.client.life.is_ending() {
             return;
         }
         match input {
@@ -377,24 +371,17 @@ impl Participant for Viewer {
     }
 
     fn poll_output(&mut self, now: Instant) -> Output {
-        if let Some(output) = self.client.poll_output() {
+        if let Some(output) = self.client.life.pop() {
             return output;
         }
-        if self.outcome.is_none() {
+        if !self.client.life.is_ending() {
             self.advance(now);
             if self.session.as_ref().is_some_and(|session| session.meter.is_due(now)) {
                 self.end_interval(now);
             }
             self.settle(now);
         }
-        if let Some(output) = self.client.poll_output() {
-            return output;
-        }
-        if let Some(outcome) = self.outcome.clone()
-            && !std::mem::replace(&mut self.has_ended, true)
-        {
-            return Output::Ended(outcome);
-        }
-        Output::wait(now, self.next_deadline())
+        self.client.life.over();
+        self.client.life.pop().unwrap_or_else(|| Output::wait(now, self.next_deadline()))
     }
 }

@@ -67,7 +67,7 @@ impl Viewer {
         if let (PeerSocket::Wanted, Some(remote)) = (&self.peer_socket, opening.remote) {
             self.peer_socket = PeerSocket::Opening;
             let open = Open::Datagrams { toward: vec![remote], otherwise: None, gathers: true };
-            return self.client.output(Output::Open(PEERS, open));
+            return self.client.life.push(Output::Open(PEERS, open));
         }
         self.tracker.iter_mut().for_each(|tracker| tracker.opened(now));
     }
@@ -152,7 +152,7 @@ impl Viewer {
                     continue;
                 }
             };
-            self.client.output(output);
+            self.client.life.push(output);
         }
     }
 

@@ -1,7 +1,6 @@
 //! The HTTP client of a player: requests and their counts, redirects that are allowed, the state of
 //! its connections.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -19,6 +18,7 @@ use super::cookies::CookieJar;
 use super::cors::{Embedding, Origins};
 use super::encoding;
 use super::preflight::{Preflights, unsafe_headers};
+use crate::life::Life;
 use crate::participant::{FetchId, HttpVersion, Opening, Output, Request, TransportState};
 use crate::webrtc::MayReach;
 
@@ -64,7 +64,8 @@ pub(in crate::player) struct HttpClient {
     connections: Vec<TransportState>,
     has_reported_phases: bool,
     path: Option<MediaPath>,
-    outputs: VecDeque<Output>,
+    /// That of the player, all of whose outputs go through it.
+    pub(in crate::player) life: Life<()>,
 }
 
 impl HttpClient {
@@ -92,7 +93,7 @@ impl HttpClient {
             connections: Vec::new(),
             has_reported_phases: false,
             path: None,
-            outputs: VecDeque::new(),
+            life: Life::new(),
         }
     }
 
@@ -191,7 +192,7 @@ impl HttpClient {
         self.counters.requests += 1;
         let request = Request { head, body: Vec::new(), timeout };
         let version = self.version(now, url);
-        self.outputs.push_back(Output::Download(fetch, Box::new(request), version));
+        self.life.push(Output::Download(fetch, Box::new(request), version));
     }
 
     /// The origins of requests that end in one to `from`, which redirects to `to`.
@@ -238,7 +239,7 @@ impl HttpClient {
         if (self.may_reach)(protocol, place) {
             return Ok(());
         }
-        self.observe(Observation::Refused(RefusedDestination::Redirect, place));
+        self.life.observe(Observation::Refused(RefusedDestination::Redirect, place));
         Err(Failure::new(FailureReason::NotAllowed, format!("{place} is not an allowed target")))
     }
 
@@ -256,7 +257,7 @@ impl HttpClient {
             self.counters.connections += 1;
         }
         if !std::mem::replace(&mut self.has_reported_phases, true) {
-            self.outputs.extend(opening.phases().map(Output::Observed));
+            self.life.extend(opening.phases().map(Output::Observed));
         }
         let (path, at) = match head.version {
             http::Version::HTTP_3 => (MediaPath::Http3, 2),
@@ -266,7 +267,7 @@ impl HttpClient {
         self.counters.responses[at] += 1;
         if self.path.is_none() {
             self.path = Some(path);
-            self.observe(Observation::Path(path));
+            self.life.observe(Observation::Path(path));
         }
     }
 
@@ -319,21 +320,8 @@ impl HttpClient {
         std::mem::take(&mut self.counters)
     }
 
-    pub(in crate::player) fn observe(&mut self, observation: Observation) {
-        self.output(Output::Observed(observation));
-    }
-
     /// Something broke HTTP, or was odd, and could be lived with.
     pub(in crate::player) fn anomaly(&mut self, detail: impl Into<Detail>) {
-        let detail = detail.into();
-        self.observe(Observation::ProtocolAnomaly { place: "http", detail });
-    }
-
-    pub(in crate::player) fn output(&mut self, output: Output) {
-        self.outputs.push_back(output);
-    }
-
-    pub(in crate::player) fn poll_output(&mut self) -> Option<Output> {
-        self.outputs.pop_front()
+        self.life.anomaly("http", detail);
     }
 }

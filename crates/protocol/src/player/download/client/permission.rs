@@ -69,7 +69,7 @@ impl HttpClient {
     /// Gives a download up, or its preflight.
     pub(in crate::player) fn cancel(&mut self, fetch: FetchId) {
         let preflight = self.preflights.take_request(fetch).map(|waiting| waiting.preflight);
-        self.output(Output::Cancel(preflight.unwrap_or(fetch)));
+        self.life.push(Output::Cancel(preflight.unwrap_or(fetch)));
     }
 
     /// Handles what the driver reports of preflights: a request that is not allowed has failed. Of
@@ -85,7 +85,7 @@ impl HttpClient {
             DownloadEvent::Head { head, opening } => {
                 let request = waiting.request;
                 let refused = self.answer(now, waiting, &head, &opening).err()?;
-                self.output(Output::Cancel(fetch));
+                self.life.push(Output::Cancel(fetch));
                 return Some((request, DownloadEvent::Finished(Err(refused))));
             }
             DownloadEvent::Finished(Err(error)) if !waiting.is_allowed => {
@@ -121,7 +121,7 @@ impl HttpClient {
             self.preflights.wait(Waiting { is_allowed: true, ..waiting });
             return Ok(());
         }
-        self.output(match length(head) {
+        self.life.push(match length(head) {
             Some(bytes) if bytes <= DRAINED_BYTES_MAX => {
                 Output::Demand(preflight, Demand::Ignore(u64::MAX))
             }

@@ -82,8 +82,8 @@ impl SegmentLane {
         result?;
         if let Some(media) = taken {
             self.step = Step::Media(Box::new(media));
-            context.phases.reach(context.client, Phase::Playing, now);
-            context.phases.reach(context.client, Phase::FirstPacket, now);
+            context.client.life.reach(Phase::Playing, now);
+            context.client.life.reach(Phase::FirstPacket, now);
             let result = self.complete(now, context);
             // The next one may be there too.
             self.peers.iter_mut().for_each(|peers| peers.wake(now));

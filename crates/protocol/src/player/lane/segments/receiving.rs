@@ -41,7 +41,7 @@ impl SegmentLane {
             Step::Media(media) => match media.handle(now, context, event) {
                 TransferEvent::Begun { total_bytes } => {
                     media.begun(total_bytes);
-                    context.phases.reach(context.client, Phase::Playing, now);
+                    context.client.life.reach(Phase::Playing, now);
                     Ok(())
                 }
                 TransferEvent::Bytes { bytes, received } => {
@@ -172,7 +172,7 @@ impl SegmentLane {
             context.meter.media_bytes(received);
         }
         let count = content.map_or(received, |content| content.len() as u64);
-        context.phases.reach(context.client, Phase::FirstPacket, now);
+        context.client.life.reach(Phase::FirstPacket, now);
         match media.feed(now, content, count) {
             Ok(()) => {
                 self.receive_frames(now, context);

@@ -8,7 +8,6 @@ use throng_scenario::HttpVersionPolicy;
 use super::*;
 use crate::participant::{Opening, Output};
 use crate::player::download::client::HttpClient;
-use crate::player::lane::Phases;
 use crate::player::lane::keys::Keys;
 use crate::player::playback::meter::Meter;
 use crate::player::playback::timeline::Timeline;
@@ -19,7 +18,6 @@ struct Fixture {
     client: HttpClient,
     timeline: Timeline,
     meter: Meter,
-    phases: Phases,
     keys: Keys,
     now: Instant,
     /// The latest request, with its conditions.
@@ -42,7 +40,6 @@ impl Fixture {
             hashes: Hashes::new(url),
             timeline: Timeline::default(),
             meter: Meter::new(now, now),
-            phases: Phases::default(),
             keys: Keys::default(),
             now,
             asked: None,
@@ -55,13 +52,12 @@ impl Fixture {
             client: &mut self.client,
             timeline: &mut self.timeline,
             meter: &mut self.meter,
-            phases: &mut self.phases,
             keys: &mut self.keys,
             tracker: None,
             position_us: None,
         };
         let result = act(&mut self.hashes, self.now, &mut context);
-        while let Some(output) = self.client.poll_output() {
+        while let Some(output) = self.client.life.pop() {
             if let Output::Download(fetch, request, _) = output {
                 let conditions = request
                     .head

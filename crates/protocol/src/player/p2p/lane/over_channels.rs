@@ -87,7 +87,7 @@ impl PeerLane {
             return;
         };
         for transmit in channels.take_transmits() {
-            context.client.output(Output::Send(PEERS, transmit));
+            context.client.life.push(Output::Send(PEERS, transmit));
         }
         for complaint in channels.take_complaints() {
             context.client.anomaly(complaint);
