@@ -23,8 +23,8 @@ pub struct Composite {
     parts: Vec<Part>,
     /// The part whose outputs are drained.
     at: usize,
+    /// That of the first part, until the others are over too.
     outcome: Option<Outcome>,
-    has_ended: bool,
 }
 
 /// One of several participants that the driver knows as one.
@@ -186,7 +186,6 @@ impl Composite {
                 .collect(),
             at: 0,
             outcome: None,
-            has_ended: false,
         }
     }
 
@@ -254,9 +253,7 @@ impl Participant for Composite {
             }
         }
         self.at = 0;
-        if let Some(outcome) = self.outcome.clone().filter(|_| self.parts.iter().all(Part::is_over))
-            && !std::mem::replace(&mut self.has_ended, true)
-        {
+        if let Some(outcome) = self.outcome.take_if(|_| self.parts.iter().all(Part::is_over)) {
             return Output::Ended(outcome);
         }
         let deadlines = self.parts.iter().filter_map(Part::deadline);

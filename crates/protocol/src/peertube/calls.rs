@@ -12,6 +12,7 @@ use throng_observation::{Failure, FailureReason};
 use url::Url;
 
 use crate::excerpt::retry_after;
+use crate::life::Life;
 use crate::participant::{
     ChannelError, Demand, DownloadEvent, FetchId, HttpVersion, Opening, Output, Request,
 };
@@ -92,25 +93,25 @@ impl Calls {
         Self { version, page, timeout, next: 0, open, counters, ended: Vec::new() }
     }
 
-    pub(super) fn get(&mut self, now: Instant, outputs: &mut Vec<Output>, call: Call, url: &Url) {
-        self.send(now, outputs, call, (Method::GET, url), None);
+    pub(super) fn get(&mut self, now: Instant, life: &mut Life<()>, call: Call, url: &Url) {
+        self.send(now, life, call, (Method::GET, url), None);
     }
 
     pub(super) fn post(
         &mut self,
         now: Instant,
-        outputs: &mut Vec<Output>,
+        life: &mut Life<()>,
         call: Call,
         url: &Url,
         body: (&'static str, String),
     ) {
-        self.send(now, outputs, call, (Method::POST, url), Some(body));
+        self.send(now, life, call, (Method::POST, url), Some(body));
     }
 
     fn send(
         &mut self,
         now: Instant,
-        outputs: &mut Vec<Output>,
+        life: &mut Life<()>,
         call: Call,
         (method, url): (Method, &Url),
         body: Option<(&'static str, String)>,
@@ -160,8 +161,8 @@ impl Calls {
         };
         self.open.insert(fetch, open);
         let request = Request { head, body: bytes, timeout };
-        outputs.push(Output::Download(fetch, Box::new(request), self.version));
-        outputs.push(Output::Demand(fetch, Demand::Deliver(u64::MAX)));
+        life.push(Output::Download(fetch, Box::new(request), self.version));
+        life.push(Output::Demand(fetch, Demand::Deliver(u64::MAX)));
     }
 
     /// Handles what the driver reports of a request, and tells when one is over.
@@ -215,7 +216,7 @@ impl Calls {
     pub(super) fn give_up(
         &mut self,
         now: Instant,
-        outputs: &mut Vec<Output>,
+        life: &mut Life<()>,
         gives_up: impl Fn(Call) -> bool,
     ) -> Vec<(Call, Called)> {
         self.open.retain(|fetch, open| {
@@ -231,7 +232,7 @@ impl Calls {
             } else if !gives_up(open.call) {
                 return true;
             }
-            outputs.push(Output::Cancel(*fetch));
+            life.push(Output::Cancel(*fetch));
             false
         });
         std::mem::take(&mut self.ended)

@@ -18,6 +18,7 @@ use super::{ChatRoom, Config};
 use crate::chat;
 use crate::composite::{Part, is_of_whole, place};
 use crate::excerpt::excerpt;
+use crate::life::Life;
 use crate::participant::{
     Channel, DownloadEvent, FetchId, HttpVersion, Input, Message, NEVER, Open, Output, Participant,
     Why,
@@ -62,9 +63,7 @@ pub struct Visitor {
     chat: Option<Part>,
     has_asked_for_chat: bool,
     has_reported_phases: bool,
-    outputs: Vec<Output>,
-    outcome: Option<Outcome>,
-    has_ended: bool,
+    life: Life<()>,
 }
 
 impl Visitor {
@@ -95,19 +94,12 @@ impl Visitor {
             chat: None,
             has_asked_for_chat: false,
             has_reported_phases: false,
-            outputs: Vec::new(),
-            outcome: None,
-            has_ended: false,
+            life: Life::new(),
         }
     }
 
-    fn observe(&mut self, observation: Observation) {
-        self.outputs.push(Output::Observed(observation));
-    }
-
     fn anomaly(&mut self, detail: impl Into<Detail>) {
-        let detail = detail.into();
-        self.observe(Observation::ProtocolAnomaly { place: "peertube", detail });
+        self.life.anomaly("peertube", detail);
     }
 
     /// The URL of `path` on the server of the page.
@@ -117,13 +109,13 @@ impl Visitor {
 
     fn get(&mut self, now: Instant, call: Call, path: &str) {
         let url = self.url(path);
-        self.calls.get(now, &mut self.outputs, call, &url);
+        self.calls.get(now, &mut self.life, call, &url);
     }
 
     fn post(&mut self, now: Instant, path: &str, body: String) {
         let url = self.url(path);
         let body = ("application/json; charset=UTF-8", body);
-        self.calls.post(now, &mut self.outputs, Call::Heartbeat, &url, body);
+        self.calls.post(now, &mut self.life, Call::Heartbeat, &url, body);
     }
 
     /// What the page's URL calls the video.
@@ -317,7 +309,7 @@ impl Visitor {
         let mut player = Part::new(PLAYER, "player", Box::new(player::Viewer::new(config)));
         player.take(now, Input::Start { intended_at: now });
         self.player = Some(player);
-        self.observe(Observation::Reached(Phase::PageLoaded, now));
+        self.life.reach(Phase::PageLoaded, now);
         let rhythm = self.rhythm.unwrap_or_else(|| rhythm::of_page(&[]));
         let heartbeat = Heartbeat::new(now, rhythm, version.has_sessions, &mut self.rng);
         let view = heartbeat.view();
@@ -364,7 +356,7 @@ impl Visitor {
             }
             Some(SocketEvent::Broken) => {
                 let of_socket = |call| matches!(call, Call::Handshake | Call::Poll | Call::Message);
-                let ended = self.calls.give_up(now, &mut self.outputs, of_socket);
+                let ended = self.calls.give_up(now, &mut self.life, of_socket);
                 let has_worked = self.socket.as_ref().is_some_and(SocketIo::has_joined);
                 let failures = if has_worked { 0 } else { self.socket_failures };
                 self.socket_failures = failures.saturating_add(1);
@@ -380,35 +372,35 @@ impl Visitor {
         for output in self.socket.as_mut().map(SocketIo::take_outputs).unwrap_or_default() {
             match output {
                 SocketOutput::Handshake(url) => {
-                    self.calls.get(now, &mut self.outputs, Call::Handshake, &url);
+                    self.calls.get(now, &mut self.life, Call::Handshake, &url);
                 }
-                SocketOutput::Poll(url) => self.calls.get(now, &mut self.outputs, Call::Poll, &url),
+                SocketOutput::Poll(url) => self.calls.get(now, &mut self.life, Call::Poll, &url),
                 SocketOutput::Post(url, body) => {
                     let body = ("text/plain;charset=UTF-8", body);
-                    self.calls.post(now, &mut self.outputs, Call::Message, &url, body);
+                    self.calls.post(now, &mut self.life, Call::Message, &url, body);
                 }
                 SocketOutput::Open(url) => {
                     let origin = self.config.page.origin().ascii_serialization();
                     let headers = vec![("Origin".to_owned(), origin)];
-                    self.outputs.push(Output::Open(
+                    self.life.push(Output::Open(
                         SOCKET,
                         Open::WebSocket { url, protocols: Vec::new(), headers },
                     ));
                 }
                 SocketOutput::Send(text) => {
-                    self.outputs.push(Output::Signal(SOCKET, Message::Text(text)));
+                    self.life.push(Output::Signal(SOCKET, Message::Text(text)));
                 }
-                SocketOutput::Close => self.outputs.push(Output::Close(SOCKET)),
+                SocketOutput::Close => self.life.push(Output::Close(SOCKET)),
             }
         }
     }
 
     /// Does what is due.
     fn tick(&mut self, now: Instant) {
-        if self.outcome.is_some() {
+        if self.life.is_ending() {
             return;
         }
-        for (call, called) in self.calls.give_up(now, &mut self.outputs, |_| false) {
+        for (call, called) in self.calls.give_up(now, &mut self.life, |_| false) {
             self.called(now, call, called);
         }
         if self.socket_silent_at().is_some_and(|at| now >= at) {
@@ -438,11 +430,11 @@ impl Visitor {
 
     /// The tab is closed.
     fn leave(&mut self, now: Instant, outcome: Outcome) {
-        if self.outcome.is_none() {
+        if !self.life.is_ending() {
             self.socket.iter_mut().for_each(SocketIo::close);
             self.put_socket_outputs(now);
             self.parts().for_each(|part| part.take(now, Input::Leave { others_follow: true }));
-            self.outcome = Some(outcome);
+            self.life.leave(None, outcome);
         }
     }
 
@@ -501,7 +493,7 @@ impl Visitor {
         let mut phases = Vec::new();
         let over = self.calls.handle(fetch, event, |opening| phases.extend(opening.phases()));
         if !phases.is_empty() && !std::mem::replace(&mut self.has_reported_phases, true) {
-            phases.into_iter().for_each(|phase| self.observe(phase));
+            self.life.extend(phases.into_iter().map(Output::Observed));
         }
         if let Some((call, called)) = over {
             self.called(now, call, called);
@@ -525,7 +517,7 @@ impl Visitor {
             .chain(silence)
             .chain(heartbeat)
             .chain(calls)
-            .filter(|_| self.outcome.is_none());
+            .filter(|_| !self.life.is_ending());
         parts.chain(own).min_by_key(|(at, _)| *at).unwrap_or((now + NEVER, "nothing"))
     }
 }
@@ -569,11 +561,11 @@ impl Participant for Visitor {
         }
         match input {
             Input::Start { .. } => {
-                self.observe(Observation::Reached(Phase::Started, now));
+                self.life.start(now, ());
                 let page = self.config.page.clone();
-                self.calls.get(now, &mut self.outputs, Call::Page, &page);
+                self.calls.get(now, &mut self.life, Call::Page, &page);
             }
-            Input::Download { fetch, event } if self.outcome.is_none() => {
+            Input::Download { fetch, event } if !self.life.is_ending() => {
                 self.download(now, fetch, event);
             }
             Input::Opened { .. } => {
@@ -585,7 +577,7 @@ impl Participant for Visitor {
                 let event = self.socket.as_mut().and_then(|socket| socket.message(&text));
                 self.told(now, event);
             }
-            Input::Closed { .. } if self.outcome.is_none() => {
+            Input::Closed { .. } if !self.life.is_ending() => {
                 let event = self.socket.as_mut().and_then(SocketIo::closed);
                 self.told(now, event);
             }
@@ -606,25 +598,16 @@ impl Participant for Visitor {
     }
 
     fn poll_output(&mut self, now: Instant) -> Output {
-        if self.outputs.is_empty() {
+        if !self.life.has_output() {
             self.tick(now);
         }
-        if !self.outputs.is_empty() {
-            return self.outputs.remove(0);
-        }
-        if let Some(output) = self.poll_parts(now) {
+        if let Some(output) = self.life.pop().or_else(|| self.poll_parts(now)) {
             return output;
         }
-        if !self.outputs.is_empty() {
-            return self.outputs.remove(0);
+        if self.player.iter().chain(&self.chat).all(Part::is_over) {
+            self.life.over();
         }
-        let is_over = self.player.iter().chain(&self.chat).all(Part::is_over);
-        if let Some(outcome) = self.outcome.clone().filter(|_| is_over)
-            && !std::mem::replace(&mut self.has_ended, true)
-        {
-            return Output::Ended(outcome);
-        }
-        Output::wait(now, self.next_deadline(now))
+        self.life.pop().unwrap_or_else(|| Output::wait(now, self.next_deadline(now)))
     }
 }
 
