@@ -213,4 +213,6 @@ fn named_address(url: &Url) -> Option<SocketAddr> {
 }
 
 #[cfg(test)]
+mod life_tests;
+#[cfg(test)]
 mod tests;

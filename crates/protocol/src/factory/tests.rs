@@ -9,12 +9,12 @@ use super::*;
 use crate::chat::RoomLogs;
 use crate::participant::{Input, Open, Output};
 
-fn endpoint(url: &str, place: Place) -> Endpoint {
+pub(super) fn endpoint(url: &str, place: Place) -> Endpoint {
     Endpoint { url: Url::parse(url).unwrap(), place }
 }
 
 /// A factory for `endpoint`, of a run with this seed.
-fn factory(endpoint: Endpoint, seed: u64) -> TargetFactory {
+pub(super) fn factory(endpoint: Endpoint, seed: u64) -> TargetFactory {
     TargetFactory {
         endpoint,
         token: Some("t".into()),
