@@ -91,7 +91,7 @@ fn filled_line(line: &str, slots: &[Slot]) -> Vec<String> {
         return as_it_is();
     };
     let mut lines = vec![written.replacen(OPTIONAL, "", 1)];
-    for slot in slots {
+    for slot in &slots {
         let with_values = |line: &String| -> Vec<String> {
             slot.values.iter().map(|value| line.replace(slot.base, value)).collect()
         };

@@ -61,7 +61,7 @@ impl Story {
                 first_frame_awaited_since: None,
                 picture_lines: None,
                 missing: is_missing
-                    .then(|| Missing { since: self.at(ready), has_stopped: number % 2 == 0 }),
+                    .then(|| Missing { since: self.at(ready), has_stopped: number.is_multiple_of(2) }),
             };
             self.observe(number, ended, Observation::Interval(Box::new(interval)));
         }
