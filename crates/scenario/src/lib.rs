@@ -52,7 +52,7 @@ pub use tap::{Tap, TapSelection};
 mod role;
 pub use role::{
     CARD_BITS_PER_S, CARD_SIZES, LayerRequest, MediaCodec, MediaFile, PublishConfig, Role,
-    SubscribePolicy,
+    SubscribePolicy, Subscription,
 };
 
 mod http;

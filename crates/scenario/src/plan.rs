@@ -354,7 +354,7 @@ impl Plan {
                 .iter()
                 .map(|(role, n)| {
                     let others = senders - if sent(role).0 > 0.0 { 1.0 } else { 0.0 };
-                    let whom = if is_video { role.video } else { role.audio };
+                    let whom = if is_video { role.subscribe.video } else { role.subscribe.audio };
                     whom.count_of(others.max(0.0).round() as u64) as f64 * n
                 })
                 .sum();

@@ -16,10 +16,8 @@ use crate::target::{Part, Protocol};
 pub struct Role {
     /// What it sends; `None` for a pure viewer.
     pub publish: Option<PublishConfig>,
-    /// Whose video it receives.
-    pub video: SubscribePolicy,
-    /// Whose audio it receives.
-    pub audio: SubscribePolicy,
+    /// Whom it receives.
+    pub subscribe: Subscription,
     /// One peer connection per received participant, as clients of older servers.
     pub connection_per_feed: bool,
     /// The simulcast layers that it requests, in order of time; empty: the server's choice.
@@ -47,6 +45,20 @@ impl Role {
             Part::Watch | Part::Publish | Part::Confer => self.chat.beside.is_some(),
         }
     }
+}
+
+/// Whose video and audio a participant receives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Subscription {
+    /// Whose video.
+    pub video: SubscribePolicy,
+    /// Whose audio.
+    pub audio: SubscribePolicy,
+}
+
+impl Subscription {
+    /// Nobody's.
+    pub const NONE: Self = Self { video: SubscribePolicy::None, audio: SubscribePolicy::None };
 }
 
 /// The media that a participant sends.
@@ -165,8 +177,7 @@ impl Default for Role {
                 adapts: true,
                 burns_clock: false,
             }),
-            video: SubscribePolicy::All,
-            audio: SubscribePolicy::All,
+            subscribe: Subscription::default(),
             connection_per_feed: false,
             layers: Vec::new(),
             speaking_weight: 1,

@@ -5,7 +5,7 @@ use throng_observation::{PlannedCohort, PlannedJoin, RunPlan, RunTime};
 
 use crate::destination::Destination;
 use crate::plan::Join;
-use crate::role::{PublishConfig, Role, SubscribePolicy};
+use crate::role::{PublishConfig, Role, Subscription};
 use crate::run::Stream;
 use crate::scenario::{Cohort, Scenario};
 use crate::target::{Carriage, Part};
@@ -53,8 +53,7 @@ fn does(
     let sends = matches!(part, Part::Confer | Part::Publish);
     let sent = role.publish.as_ref().filter(|_| sends);
     // A teacher may send only, in a conference.
-    let receives = part != Part::Confer
-        || [role.video, role.audio].iter().any(|of| *of != SubscribePolicy::None);
+    let receives = part != Part::Confer || role.subscribe != Subscription::NONE;
     let only_publishes = part == Part::Publish || (!receives && sent.is_some());
     PlannedCohort {
         cohort: CohortId(0),
@@ -70,8 +69,8 @@ fn does(
         sends_video: sent.is_some_and(PublishConfig::has_video),
         sends_audio: sent.is_some_and(|sent| sent.audio),
         sends_layers: sent.is_some_and(|sent| !sent.simulcast.is_empty()),
-        video: role.video,
-        audio: role.audio,
+        video: role.subscribe.video,
+        audio: role.subscribe.audio,
         vcards: role.chat.vcards,
         sent_bps: sent.map_or(Some(0.0), |_| stream.sent_bps(role)),
     }
@@ -90,8 +89,8 @@ fn planned_join(join: &Join) -> PlannedJoin {
 mod tests {
     use std::time::Duration;
 
-    use throng_observation::VcardPolicy;
     use throng_observation::run::ParticipantId;
+    use throng_observation::{SubscribePolicy, VcardPolicy};
 
     use super::*;
 

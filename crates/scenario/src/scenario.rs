@@ -8,7 +8,7 @@ use crate::churn::{Reconnect, Stay, StayTime};
 use crate::conversation::Conversation;
 use crate::network::AddressRange;
 use crate::objective::Objective;
-use crate::role::{Role, SubscribePolicy};
+use crate::role::{Role, Subscription};
 use crate::room::RoomConfig;
 use crate::run::{Caps, OutputConfig, RunTimes, Stream};
 use crate::source::Source;
@@ -97,9 +97,7 @@ impl Scenario {
     fn role_of(&self, cohort: &Cohort) -> Role {
         let role = cohort.role.clone().unwrap_or_default();
         match cohort.target.as_ref().unwrap_or(&self.target).part() {
-            Part::Publish => {
-                Role { video: SubscribePolicy::None, audio: SubscribePolicy::None, ..role }
-            }
+            Part::Publish => Role { subscribe: Subscription::NONE, ..role },
             Part::Watch | Part::Confer | Part::Chat | Part::Visit => role,
         }
     }

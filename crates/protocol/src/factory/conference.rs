@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use throng_media::card::Rung;
-use throng_scenario::{Action, JanusId, Role, Secret, SubscribePolicy};
+use throng_scenario::{Action, JanusId, Role, Secret, Subscription};
 use url::Url;
 
 use super::media::{card_ladder, outgoing, picture, sent_layers};
@@ -55,8 +55,8 @@ impl TargetFactory {
             conversation: self.conference.conversation,
             weights: self.conference.weights.clone().unwrap_or_else(|| Arc::new(|_| 1)),
             has_voice: role.publish.as_ref().is_some_and(|publish| publish.audio),
-            video: role.video,
-            audio: role.audio,
+            video: role.subscribe.video,
+            audio: role.subscribe.audio,
             script: role.script.clone(),
             pictures: pictures.unwrap_or_default(),
         }
@@ -68,7 +68,7 @@ impl TargetFactory {
         subscriptions: Subscriptions,
         (url, room, pin): (&Url, &JanusId, Option<&Secret>),
     ) -> Box<dyn RoomSignalling> {
-        let receives = role.video != SubscribePolicy::None || role.audio != SubscribePolicy::None;
+        let receives = role.subscribe != Subscription::NONE;
         let way = if role.connection_per_feed {
             SubscriberMode::HandlePerFeed
         } else {
@@ -126,8 +126,7 @@ impl TargetFactory {
                 room: room.to_owned(),
                 identity: self.mark.put(name),
                 can_publish: role.publish.is_some(),
-                can_subscribe: role.video != SubscribePolicy::None
-                    || role.audio != SubscribePolicy::None,
+                can_subscribe: role.subscribe != Subscription::NONE,
                 clock: self.clock,
             })),
             None => livekit::Access::Token(self.token.clone().unwrap_or_default()),

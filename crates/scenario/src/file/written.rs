@@ -11,7 +11,7 @@ use crate::chat::ChatConfig;
 use crate::churn::StayTime;
 use crate::keys::{NameOf, Table};
 use crate::player::PlayerConfig;
-use crate::role::{Role, SubscribePolicy};
+use crate::role::{Role, SubscribePolicy, Subscription};
 use crate::scenario::{Cohort, Scenario};
 use crate::target::{IceTransportPolicy, RtspTransport, Target};
 use crate::units::write_duration;
@@ -112,10 +112,11 @@ fn cohort(cohort: &Cohort) -> CohortFile {
         streams: streams.as_ref().map(streams::streams),
         publish: member(cohort).map(publish),
         subscribe: member(cohort).map(|role| {
-            if role.video == role.audio {
-                return SubscribeFile::Word(whom(role.video));
+            let Subscription { video, audio } = role.subscribe;
+            if video == audio {
+                return SubscribeFile::Word(whom(video));
             }
-            let (video, audio) = (Some(whom(role.video)), Some(whom(role.audio)));
+            let (video, audio) = (Some(whom(video)), Some(whom(audio)));
             SubscribeFile::Table(SubscribeTable { video, audio })
         }),
         connection_per_feed: role.is_some_and(|role| role.connection_per_feed),

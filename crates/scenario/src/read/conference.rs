@@ -41,7 +41,7 @@ pub(super) fn check(
 fn check_conversation(reader: &mut Reader, role: &Role, span: Span) {
     let is_last_speakers = |policy| matches!(policy, SubscribePolicy::LastSpeakers(_));
     let help = "write [conversation] and under it for example talkspurt = \"6s\"";
-    if is_last_speakers(role.video) || is_last_speakers(role.audio) {
+    if is_last_speakers(role.subscribe.video) || is_last_speakers(role.subscribe.audio) {
         reader.fail(
             span,
             "`last_speakers` needs a [conversation]: without it all participants speak",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_observation::{Codec, MediaKind};
 
-use crate::{Action, Role, Scenario, ScenarioError, ScriptStep, SubscribePolicy};
+use crate::{Action, Role, Scenario, ScenarioError, ScriptStep, SubscribePolicy, Subscription};
 
 const LESSON: &str =
     "[target]\nurl = \"janus+ws://127.0.0.1:8188/videoroom/1234\"\n[run]\nduration = \"90s\"\n";
@@ -71,8 +71,7 @@ fn received_participants_are_reported_for_video_and_audio_separately() {
             SubscribePolicy::None,
         ),
     ] {
-        let role = role(keys);
-        assert_eq!((role.video, role.audio), (video, audio), "{keys}");
+        assert_eq!(role(keys).subscribe, Subscription { video, audio }, "{keys}");
     }
     assert_eq!(
         [All, SubscribePolicy::None, LastSpeakers(3)].map(|policy| policy.count_of(9)),

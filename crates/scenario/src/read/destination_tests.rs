@@ -4,7 +4,7 @@ use throng_observation::run::CohortId;
 
 use crate::Destination;
 use crate::Part;
-use crate::SubscribePolicy;
+use crate::Subscription;
 use crate::flags::Override;
 use crate::scenario::Scenario;
 
@@ -182,7 +182,7 @@ fn publishers_by_rtsp_send_one_size_and_viewers_may_watch_them() {
     assert_eq!(destinations[0].target.rtsp_transport.name(), "tcp");
     // Publishers expect to receive nobody: nothing of them is missing.
     let receives: Vec<_> =
-        scenario.cohorts().map(|(_, role)| role.video != SubscribePolicy::None).collect();
+        scenario.cohorts().map(|(_, role)| role.subscribe != Subscription::NONE).collect();
     assert_eq!(receives, [false, true]);
     let publish = "publish = { video = \"360p\", codec = \"h264\" }";
     for (to, expect) in [

@@ -8,7 +8,7 @@ use super::tree::{Node, Span, Value};
 use crate::keys;
 use crate::role::{
     CARD_SIZES, LayerRequest, MEDIA_ENDINGS, MediaCodec, MediaFile, PublishConfig, Role,
-    SubscribePolicy,
+    SubscribePolicy, Subscription,
 };
 use crate::script::{Action, ScriptStep};
 use crate::suggestion::nearest;
@@ -46,7 +46,7 @@ pub(super) fn role(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Role>
     }
     let path = fields.path_of("subscribe");
     if let Some(node) = fields.get("subscribe") {
-        (role.video, role.audio) = subscribe(reader, node, &path);
+        role.subscribe = subscribe(reader, node, &path);
     }
     role.connection_per_feed = reader.boolean(fields, "connection_per_feed").unwrap_or(false);
     let path = fields.path_of("layers");
@@ -267,17 +267,19 @@ fn layers(reader: &mut Reader, node: &Node, path: &str) -> Vec<LayerRequest> {
     requests
 }
 
-fn subscribe(reader: &mut Reader, node: &Node, path: &str) -> (SubscribePolicy, SubscribePolicy) {
+fn subscribe(reader: &mut Reader, node: &Node, path: &str) -> Subscription {
     if let Value::Text(_) = &node.value {
         let whom = whom(reader, node, path).unwrap_or_default();
-        return (whom, whom);
+        return Subscription { video: whom, audio: whom };
     }
-    let Some(mut fields) = reader.table(node, path, SUBSCRIBE) else { return Default::default() };
+    let Some(mut fields) = reader.table(node, path, SUBSCRIBE) else {
+        return Subscription::default();
+    };
     let mut of = |key: &'static str| {
         let path = fields.path_of(key);
         fields.get(key).and_then(|node| whom(reader, node, &path)).unwrap_or_default()
     };
-    let both = (of("video"), of("audio"));
+    let both = Subscription { video: of("video"), audio: of("audio") };
     reader.finish(&fields);
     both
 }
