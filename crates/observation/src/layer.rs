@@ -24,7 +24,7 @@ impl Layer {
 
     /// The stable key: `off`, `low`, `medium`, `high`.
     #[must_use]
-    pub fn key(self) -> &'static str {
+    pub const fn key(self) -> &'static str {
         match self {
             Layer::Off => "off",
             Layer::Low => "low",

@@ -32,12 +32,15 @@ impl Keyed for Canary {
     const MEANING: &'static str = "Headless browsers that join with the crowd.";
 
     keys! {
+        /// number of browsers, 1 to 16
         "browsers": browsers = Whole(1, BROWSERS_MAX),
-            Required("write under [canary] browsers = 1"), "number of browsers, 1 to 16";
-        "at": at = time("2s"), Stored, "when the first one joins, from the start of the run";
-        "every": every = time("1s"), Stored, "interval between their joins";
-        "browser": browser = Maybe(PROGRAM), Said("the first Chromium or Chrome in `PATH`"),
-            "path of the browser's executable";
+            Required("write under [canary] browsers = 1");
+        /// when the first one joins, from the start of the run
+        "at": at = time("2s"), Stored;
+        /// interval between their joins
+        "every": every = time("1s"), Stored;
+        /// path of the browser's executable
+        "browser": browser = Maybe(PROGRAM), Said("the first Chromium or Chrome in `PATH`");
     }
 
     fn usual() -> Self {

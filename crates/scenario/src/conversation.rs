@@ -49,14 +49,14 @@ impl Keyed for Conversation {
     const MEANING: &'static str = "The talkspurts in a conference.";
 
     keys! {
-        "talkspurt": talkspurt = time("6s"), Stored,
-            "mean length of a talkspurt, 1 s to 1 h; exponential, each at least 500 ms";
-        "pause": pause = time("600ms"), Stored,
-            "mean pause between two talkspurts, at most 1 h; exponential";
-        "overlap": overlap = Share("0.1"), Stored,
-            "share of talkspurts that the next speaker interrupts before they end, 0 to 1";
-        "seed": seed = Whole(0, SEED_MAX), Stored,
-            "the same seed gives the same conversation among the same participants";
+        /// mean length of a talkspurt, 1 s to 1 h; exponential, each at least 500 ms
+        "talkspurt": talkspurt = time("6s"), Stored;
+        /// mean pause between two talkspurts, at most 1 h; exponential
+        "pause": pause = time("600ms"), Stored;
+        /// share of talkspurts that the next speaker interrupts before they end, 0 to 1
+        "overlap": overlap = Share("0.1"), Stored;
+        /// the same seed gives the same conversation among the same participants
+        "seed": seed = Whole(0, SEED_MAX), Stored;
     }
 
     fn usual() -> Self {

@@ -138,36 +138,38 @@ impl Keyed for PeerConfig {
     const MEANING: &'static str = "Peer-to-peer delivery between viewers.";
 
     keys! {
-        "engine": engine = Word, LeftOut,
-            "whose decisions, by the version of p2p-media-loader: `2.2` (PeerTube 7.1 to 8), `2.3` \
-             (announces in time, see below), `4.0` (PeerTube 9: decides as 2.3, and `swarm` is the \
-             UUID of the video) or `0.6` (before)";
+        /// whose decisions, by the version of p2p-media-loader: `2.2` (PeerTube 7.1 to 8), `2.3`
+        /// (announces in time, see below), `4.0` (PeerTube 9: decides as 2.3, and `swarm` is the
+        /// UUID of the video) or `0.6` (before)
+        "engine": engine = Word, LeftOut;
+        /// WebTorrent tracker over WebSocket, `wss://HOST/tracker/socket`
         "tracker": tracker = Maybe(TRACKER),
-            Said("viewers know each other, five new ones every 120 s"),
-            "WebTorrent tracker over WebSocket, `wss://HOST/tracker/socket`";
+            Said("viewers know each other, five new ones every 120 s");
+        /// what names the swarms
         "swarm": swarm = Maybe(Text { expected: "a name", if_empty: None }),
-            Said("the URL of the playlist"), "what names the swarms";
-        "hashes": hashes = Maybe(HASHES), Said("none"),
-            "`segments-sha256.json` as PeerTube writes it: fetched until it names each segment";
-        "upload_bps": upload_bps = Maybe(Whole(1, UPLOAD_MAX)), Said("that of the preset"),
-            "what each uploads at most, bits per second";
-        "sharers": sharers_milli = ShareMilli("0.3"), Said("that of the preset"),
-            "the share of viewers that upload at all, from 0 to 1";
-        "unreachable": unreachable_milli = ShareMilli("0.3"), Said("that of the preset"),
-            "the share of pairs that cannot reach each other, from 0 to 1";
-        "data_channels": channels_milli = ShareMilli("0.05"), Said("`0`"),
-            "the share of viewers that exchange segments over [WebRTC data \
-             channels](#data-channels), with each other and with browsers, from 0 to 1. Needs a \
-             tracker";
+            Said("the URL of the playlist");
+        /// `segments-sha256.json` as PeerTube writes it: fetched until it names each segment
+        "hashes": hashes = Maybe(HASHES), Said("none");
+        /// what each uploads at most, bits per second
+        "upload_bps": upload_bps = Maybe(Whole(1, UPLOAD_MAX)), Said("that of the preset");
+        /// the share of viewers that upload at all, from 0 to 1
+        "sharers": sharers_milli = ShareMilli("0.3"), Said("that of the preset");
+        /// the share of pairs that cannot reach each other, from 0 to 1
+        "unreachable": unreachable_milli = ShareMilli("0.3"), Said("that of the preset");
+        /// the share of viewers that exchange segments over [WebRTC data channels](#data-channels),
+        /// with each other and with browsers, from 0 to 1. Needs a tracker
+        "data_channels": channels_milli = ShareMilli("0.05"), Said("`0`");
+        /// most peers of one viewer
         "degree": degree_max = Maybe(Whole(1, DEGREE_MAX)),
-            Said("50 with engine 4.0, which offers nothing when it has them; no bound with others"),
-            "most peers of one viewer";
-        "urgent": urgent = Maybe(time("4s")), Said("4 s, and 15 s of recordings, as PeerTube"),
-            "what is played within this time comes from the server (all engines but 0.6)";
-        "from": from = time("10m"), Said("at once"),
-            "peers are used from then on, since the start of the run: `\"10m\"`, to see both";
-        "until": until = Maybe(time("20m")), Said("to the end"), "and until then";
-        "seed": seed = Whole(0, SEED_MAX), LeftOut, "of choices";
+            Said("50 with engine 4.0, which offers nothing when it has them; no bound with others");
+        /// what is played within this time comes from the server (all engines but 0.6)
+        "urgent": urgent = Maybe(time("4s")), Said("4 s, and 15 s of recordings, as PeerTube");
+        /// peers are used from then on, since the start of the run: `"10m"`, to see both
+        "from": from = time("10m"), Said("at once");
+        /// and until then
+        "until": until = Maybe(time("20m")), Said("to the end");
+        /// of choices
+        "seed": seed = Whole(0, SEED_MAX), LeftOut;
     }
 
     fn usual() -> Self {

@@ -36,15 +36,15 @@ impl Keyed for RoomConfig {
         and the last one destroys.";
 
     keys! {
-        "admin_key": admin_key = Maybe(SecretLeftOut), Said("none"),
-            "the key that Janus requires to create rooms: `\"env:NAME\"`, `\"file:PATH\"`, or the \
-             key itself";
-        "publishers": publishers = Maybe(Whole(1, 100_000)), Said("twice the crowd of a room"),
-            "the largest number of publishers";
-        "bitrate": bits_per_s = Maybe(bit_rate("256kbit/s")), Said("unlimited"),
-            "the bit rate that the server allows each publisher (REMB), `\"256kbit/s\"`";
-        "video_codecs": video_codecs = Codecs, Said("those of the crowd"),
-            "the video codecs of the room, `[\"vp8\", \"h264\"]`";
+        /// the key that Janus requires to create rooms: `"env:NAME"`, `"file:PATH"`, or the key
+        /// itself
+        "admin_key": admin_key = Maybe(SecretLeftOut), Said("none");
+        /// the largest number of publishers
+        "publishers": publishers = Maybe(Whole(1, 100_000)), Said("twice the crowd of a room");
+        /// the bit rate that the server allows each publisher (REMB), `"256kbit/s"`
+        "bitrate": bits_per_s = Maybe(bit_rate("256kbit/s")), Said("unlimited");
+        /// the video codecs of the room, `["vp8", "h264"]`
+        "video_codecs": video_codecs = Codecs, Said("those of the crowd");
     }
 
     fn usual() -> Self {

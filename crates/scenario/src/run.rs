@@ -26,13 +26,13 @@ impl Keyed for RunTimes {
     const MEANING: &'static str = "Times of the run, from the first intended join.";
 
     keys! {
-        "duration": duration = time("60s"), Stored,
-            "from the first intended join until all participants begin to leave; 1 s to 31 days";
-        "warm_up": warm_up = time("5s"), Stored,
-            "the time at the start that media metrics and their objectives exclude; shorter than \
-             `duration`";
-        "summary_every": summary_every = time("5s"), Stored,
-            "interval of the plain-text summary; at least `\"100ms\"`";
+        /// from the first intended join until all participants begin to leave; 1 s to 31 days
+        "duration": duration = time("60s"), Stored;
+        /// the time at the start that media metrics and their objectives exclude; shorter than
+        /// `duration`
+        "warm_up": warm_up = time("5s"), Stored;
+        /// interval of the plain-text summary; at least `"100ms"`
+        "summary_every": summary_every = time("5s"), Stored;
     }
 
     fn usual() -> Self {
@@ -69,14 +69,14 @@ impl Keyed for Stream {
         "The stream that one viewer is expected to receive, for the plan.";
 
     keys! {
+        /// bit rate of the video's RTP payload, `"1Mbit/s"`
         "video": video_bits_per_s = Maybe(bit_rate("1Mbit/s")),
-            Said("1.5 Mbit/s is assumed, as `check` reports"),
-            "bit rate of the video's RTP payload, `\"1Mbit/s\"`";
+            Said("1.5 Mbit/s is assumed, as `check` reports");
+        /// bit rate of the audio's RTP payload, `"48kbit/s"`
         "audio": audio_bits_per_s = Maybe(bit_rate("48kbit/s")),
-            Said("48 kbit/s is assumed, as `check` reports"),
-            "bit rate of the audio's RTP payload, `\"48kbit/s\"`";
-        "fps": fps = Maybe(Positive), Said("none; `of source` uses the rate of the RTP timestamps"),
-            "frame rate of the source";
+            Said("48 kbit/s is assumed, as `check` reports");
+        /// frame rate of the source
+        "fps": fps = Maybe(Positive), Said("none; `of source` uses the rate of the RTP timestamps");
     }
 
     fn usual() -> Self {
@@ -98,12 +98,12 @@ impl Keyed for OutputConfig {
     const MEANING: &'static str = "Output of the run.";
 
     keys! {
-        "folder": folder =
-                Maybe(Text { expected: "text such as \"runs/monday\"", if_empty: None }),
-            Said("`runs/<seconds since 1970>-<process id>`"), "the run folder";
-        "csv": csv = Flag, Stored,
-            "also write `series.csv`, `participants.csv`, for players `playback.csv` and \
-             `players.csv`, and for a conference `conference.csv`";
+        /// the run folder
+        "folder": folder = Maybe(Text { expected: "text such as \"runs/monday\"", if_empty: None }),
+            Said("`runs/<seconds since 1970>-<process id>`");
+        /// also write `series.csv`, `participants.csv`, for players `playback.csv` and
+        /// `players.csv`, and for a conference `conference.csv`
+        "csv": csv = Flag, Stored;
     }
 
     fn usual() -> Self {
@@ -145,13 +145,15 @@ impl Keyed for Caps {
         20 joins/s, 1000 Mbit/s and 60 minutes by default.";
 
     keys! {
-        "users": users = Maybe(Whole(1, u64::from(u32::MAX))), Said("`500`"),
-            "participants at a time";
-        "joins_per_s": joins_per_s = Maybe(Positive), Said("`20`"), "joins within any second";
-        "mbit_per_s": mbit_per_s = Maybe(Positive), Said("`1000`"),
-            "Mbit/s, sent and received together. Checked in the plan if `stream.video` is set, \
-             and measured: 3 s in a row above it end the run";
-        "duration": duration = Maybe(time("60m")), Said("`\"1h\"`"), "length of the run";
+        /// participants at a time
+        "users": users = Maybe(Whole(1, u64::from(u32::MAX))), Said("`500`");
+        /// joins within any second
+        "joins_per_s": joins_per_s = Maybe(Positive), Said("`20`");
+        /// Mbit/s, sent and received together. Checked in the plan if `stream.video` is set, and
+        /// measured: 3 s in a row above it end the run
+        "mbit_per_s": mbit_per_s = Maybe(Positive), Said("`1000`");
+        /// length of the run
+        "duration": duration = Maybe(time("60m")), Said("`\"1h\"`");
     }
 
     /// Without the limits of targets other than loopback, which the documentation says.

@@ -27,14 +27,15 @@ impl Keyed for Tap {
     const MEANING: &'static str = "Participants whose received video another process decodes.";
 
     keys! {
-        "participants": selection = Tapped, Required("write under [tap] participants = 3"),
-            "the first N participants to join (1 to 1,000), or a list of participant numbers, in \
-             the order of joins from 0, such as `[0, 17]`";
-        "decode": decode = Flag, Stored,
-            "decode during the run; with `false`, `throng tap RUN` may attach";
-        "keep": keep = Flag, Stored, "keep the coded streams in the run folder";
-        "ssim": ssim = Flag, Stored,
-            "compare decoded pictures of the test card, up to 720p, with their source (SSIM)";
+        /// the first N participants to join (1 to 1,000), or a list of participant numbers, in the
+        /// order of joins from 0, such as `[0, 17]`
+        "participants": selection = Tapped, Required("write under [tap] participants = 3");
+        /// decode during the run; with `false`, `throng tap RUN` may attach
+        "decode": decode = Flag, Stored;
+        /// keep the coded streams in the run folder
+        "keep": keep = Flag, Stored;
+        /// compare decoded pictures of the test card, up to 720p, with their source (SSIM)
+        "ssim": ssim = Flag, Stored;
     }
 
     fn usual() -> Self {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use throng_observation::masked::masked_url;
 
+use crate::keys::Named;
 use crate::masked::masked_words;
 use crate::secret::TokenSource;
 use crate::units::shown;
@@ -122,7 +123,7 @@ pub struct ProfileRequest {
 }
 
 /// The time at which a profile begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Moment {
     /// Before the first join, while the server is idle.
     Baseline,
@@ -134,11 +135,13 @@ pub enum Moment {
     At(Duration),
 }
 
-impl Moment {
-    /// The named moments.
-    pub const NAMED: [(&'static str, Self); 3] =
-        [("baseline", Self::Baseline), ("full", Self::Full), ("fail", Self::Fail)];
+/// Those that have a name.
+impl Named for Moment {
+    const ALL: &'static [(Self, &'static str)] =
+        &[(Self::Baseline, "baseline"), (Self::Full, "full"), (Self::Fail, "fail")];
+}
 
+impl Moment {
     /// The default duration of its profile.
     #[must_use]
     pub fn usual_duration(&self) -> Duration {
@@ -152,9 +155,7 @@ impl Moment {
     #[must_use]
     pub fn name(&self) -> String {
         match self {
-            Self::Baseline => "baseline".into(),
-            Self::Full => "full".into(),
-            Self::Fail => "fail".into(),
+            Self::Baseline | Self::Full | Self::Fail => self.named().into(),
             Self::At(at) => crate::units::write_duration(*at),
         }
     }

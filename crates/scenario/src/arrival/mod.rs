@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+mod keys;
+pub(crate) use keys::ARRIVAL;
 mod jitter;
 pub use jitter::Jitter;
 mod every;

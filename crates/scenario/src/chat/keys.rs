@@ -8,7 +8,8 @@ use super::{ChatConfig, ChatMoment, ChatRenames, ChatTemplate};
 use crate::file::template::{self as template_file, TemplateFile};
 use crate::keys::Usual::{LeftOut, Required, Said, Stored};
 use crate::keys::{
-    By, Flag, Keyed, Maybe, SEED_MAX, ShareMilli, Table, Whole, Word, keys, time, time_schema,
+    AsFile, By, Flag, Keyed, Maybe, SEED_MAX, ShareMilli, Table, Whole, Word, keys, time,
+    time_schema,
 };
 use crate::read::chat::template;
 use crate::read::{Fields, Node, Reader, Value};
@@ -31,34 +32,33 @@ impl Keyed for ChatConfig {
     const MEANING: &'static str = "What participants of a chat do.";
 
     keys! {
-        "url": beside = Maybe(BESIDE), Said("none"),
-            "the chat beside a video: its viewers are in it too";
-        "vcards": vcards = Word, LeftOut,
-            "whose vCards they fetch: `authors` of messages; `all`: of all occupants too, as \
-             ConverseJS with its list of participants (livechat up to 8.0); `none`";
-        "history": history = Whole(0, HISTORY_MAX), LeftOut,
-            "messages of the archive that are fetched";
-        "chat_states": chat_states = Flag, LeftOut,
-            "says that it types, which the room passes to everybody (ConverseJS before livechat \
-             6.1)";
-        "every": every = Maybe(time("2m")), Said("none"),
-            "mean time between the messages of one participant (Poisson); without it they only \
-             read";
-        "moments": moments = MOMENTS, Said("none"),
-            "`[{ at = \"10m\", share = 0.2, within = \"10s\" }]`: a fifth of the participants say \
-             something, most of them soon";
-        "origin": origin = Maybe(ORIGIN), Said("that of the server"), "`Origin` of the page";
-        "nick_change": renames = Maybe(NICK_CHANGE), Said("none"),
-            "`\"30%\"`: everybody comes as `Anonymous 123456`, and this share takes another \
-             nickname; each change is two presences to everybody";
-        "nick_change_within": renames = Maybe(NICK_CHANGE_WITHIN), Said("`\"1m\"`"),
-            "they take it within so long after they joined";
-        "stream_management": stream_management = Flag, LeftOut,
-            "uses XEP-0198 where the server offers it";
-        "template": template = Maybe(TEMPLATE), Said("none"),
-            "the words of a chat that is not XMPP, [see below](chat.md#other-chats-by-template)";
-        "seed": seed = Whole(0, SEED_MAX), LeftOut,
-            "of what is said when, by each participant, whatever the seed of the run is";
+        /// the chat beside a video: its viewers are in it too
+        "url": beside = Maybe(BESIDE), Said("none");
+        /// whose vCards they fetch: `authors` of messages; `all`: of all occupants too, as
+        /// ConverseJS with its list of participants (livechat up to 8.0); `none`
+        "vcards": vcards = Word, LeftOut;
+        /// messages of the archive that are fetched
+        "history": history = Whole(0, HISTORY_MAX), LeftOut;
+        /// says that it types, which the room passes to everybody (ConverseJS before livechat 6.1)
+        "chat_states": chat_states = Flag, LeftOut;
+        /// mean time between the messages of one participant (Poisson); without it they only read
+        "every": every = Maybe(time("2m")), Said("none");
+        /// `[{ at = "10m", share = 0.2, within = "10s" }]`: a fifth of the participants say
+        /// something, most of them soon
+        "moments": moments = MOMENTS, Said("none");
+        /// `Origin` of the page
+        "origin": origin = Maybe(ORIGIN), Said("that of the server");
+        /// `"30%"`: everybody comes as `Anonymous 123456`, and this share takes another nickname;
+        /// each change is two presences to everybody
+        "nick_change": renames = Maybe(NICK_CHANGE), Said("none");
+        /// they take it within so long after they joined
+        "nick_change_within": renames = Maybe(NICK_CHANGE_WITHIN), Said("`\"1m\"`");
+        /// uses XEP-0198 where the server offers it
+        "stream_management": stream_management = Flag, LeftOut;
+        /// the words of a chat that is not XMPP, [see below](chat.md#other-chats-by-template)
+        "template": template = Maybe(TEMPLATE), Said("none");
+        /// of what is said when, by each participant, whatever the seed of the run is
+        "seed": seed = Whole(0, SEED_MAX), LeftOut;
     }
 
     /// Who has the table wants the chat.
@@ -79,11 +79,12 @@ impl Keyed for ChatMoment {
     const MEANING: &'static str = "A moment of the show.";
 
     keys! {
-        "at": at = time("10m"), Required("write for example at = \"10m\""),
-            "when, since the start of the run";
-        "share": share_milli = ShareMilli("0.2"), Stored,
-            "the share of the participants that say something at it, each once, from 0 to 1";
-        "within": within = time("10s"), Stored, "within so long";
+        /// when, since the start of the run
+        "at": at = time("10m"), Required("write for example at = \"10m\"");
+        /// the share of the participants that say something at it, each once, from 0 to 1
+        "share": share_milli = ShareMilli("0.2"), Stored;
+        /// within so long
+        "within": within = time("10s"), Stored;
     }
 
     fn usual() -> Self {
@@ -136,11 +137,8 @@ const NICK_CHANGE_WITHIN: By<ChatRenames> = By {
     schema: time_schema,
 };
 
-const TEMPLATE: By<ChatTemplate> = By {
-    read: |reader, fields, _| template::template(reader, fields),
-    write: |template| serde_json::to_value(template_file::template(template)).ok(),
-    schema: |generator| generator.subschema_for::<TemplateFile>().to_value(),
-};
+const TEMPLATE: AsFile<ChatTemplate, TemplateFile> =
+    AsFile { read: template::template, write: template_file::template };
 
 /// The chat beside a video.
 fn beside(

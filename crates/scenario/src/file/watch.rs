@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::written::duration;
 use super::{Duration, OneOrMany};
+use crate::keys::NameOf;
 use crate::masked::masked_words;
 use crate::watch::{Moment, ProfileRequest, Watch, WatchTarget};
 
@@ -82,21 +83,9 @@ pub(super) struct WatchFile {
 #[serde(untagged)]
 enum ProfileFile {
     /// A named moment.
-    Named(MomentFile),
+    Named(NameOf<Moment>),
     /// A moment and a duration.
     Table(ProfileTable),
-}
-
-/// A moment of a run.
-#[derive(Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum MomentFile {
-    /// Before the first join.
-    Baseline,
-    /// After the last planned join.
-    Full,
-    /// When an objective is missed for the first time.
-    Fail,
 }
 
 /// A moment and a duration.
@@ -142,14 +131,9 @@ pub(super) fn watch_file(watch: &Watch) -> WatchFile {
 }
 
 fn profile_file(request: &ProfileRequest) -> ProfileFile {
-    let named = match request.moment {
-        _ if request.duration != request.moment.usual_duration() => None,
-        Moment::Baseline => Some(MomentFile::Baseline),
-        Moment::Full => Some(MomentFile::Full),
-        Moment::Fail => Some(MomentFile::Fail),
-        Moment::At(_) => None,
-    };
-    let table =
-        || ProfileTable { at: request.moment.name(), duration: Some(duration(request.duration)) };
-    named.map_or_else(|| ProfileFile::Table(table()), ProfileFile::Named)
+    let ProfileRequest { moment, duration: lasts } = *request;
+    if lasts == moment.usual_duration() && !matches!(moment, Moment::At(_)) {
+        return ProfileFile::Named(NameOf(moment));
+    }
+    ProfileFile::Table(ProfileTable { at: moment.name(), duration: Some(duration(lasts)) })
 }

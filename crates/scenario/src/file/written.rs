@@ -1,19 +1,9 @@
 //! Writes a scenario as TOML: defaults written out, secrets redacted.
 
-use super::{
-    ArrivalFile, AudioFile, BurstFile, BurstsFile, CohortFile, Duration, EveryFile, File, Layer,
-    LayerStep, LayersFile, Nothing, OneOrMany, PoissonArrivalFile, PoissonFile, PublishFile,
-    PublishTable, RampFile, Rate, StayFile, StayTable, SubscribeFile, SubscribeTable, TargetFile,
-    Whom, conference, streams, watch,
-};
-use crate::arrival::{ArrivalKind, Every, Ramp};
-use crate::chat::ChatConfig;
-use crate::churn::StayTime;
+use super::{Duration, File, OneOrMany, TargetFile, watch};
 use crate::keys::{NameOf, Table};
-use crate::player::PlayerConfig;
-use crate::role::{Role, SubscribePolicy, Subscription};
-use crate::scenario::{Cohort, Scenario};
-use crate::target::{IceTransportPolicy, RtspTransport, Target};
+use crate::scenario::Scenario;
+use crate::target::{IceTransportPolicy, RtspTransport};
 use crate::units::write_duration;
 
 impl Scenario {
@@ -63,8 +53,8 @@ fn file(scenario: &Scenario) -> File {
                 .then_some(NameOf(target.rtsp_transport)),
         },
         crowd: match crowd.as_slice() {
-            [only] => OneOrMany::One(cohort(only)),
-            several => OneOrMany::Many(several.iter().map(cohort).collect()),
+            [only] => OneOrMany::One(Table::of(only)),
+            several => OneOrMany::Many(several.iter().map(Table::of).collect()),
         },
         run: Table::of(run),
         stream: Table::of(stream),
@@ -78,148 +68,6 @@ fn file(scenario: &Scenario) -> File {
     }
 }
 
-fn cohort(cohort: &Cohort) -> CohortFile {
-    let Cohort {
-        name,
-        size,
-        arrival: joins,
-        starts_at,
-        stay,
-        source_ips,
-        streams,
-        target,
-        role,
-        reconnect,
-    } = cohort;
-    let role = role.as_ref();
-    CohortFile {
-        name: Some(name.clone()),
-        size: *size,
-        arrival: Some(arrival(joins)),
-        starts_at: (!starts_at.is_zero()).then(|| duration(*starts_at)),
-        stay: stay.map(|stay| {
-            if let (StayTime::Constant(time), false) = (stay.time, stay.rejoin) {
-                return StayFile::Short(duration(time));
-            }
-            let (exactly, mean, seed) = match stay.time {
-                StayTime::Constant(time) => (Some(duration(time)), None, None),
-                StayTime::Exponential { mean, seed } => (None, Some(duration(mean)), Some(seed)),
-            };
-            StayFile::Table(StayTable { exactly, mean, seed, rejoin: stay.rejoin })
-        }),
-        source_ips: source_ips.iter().map(ToString::to_string).collect(),
-        url: target.as_ref().map(Target::display),
-        streams: streams.as_ref().map(streams::streams),
-        publish: member(cohort).map(publish),
-        subscribe: member(cohort).map(|role| {
-            let Subscription { video, audio } = role.subscribe;
-            if video == audio {
-                return SubscribeFile::Word(whom(video));
-            }
-            let (video, audio) = (Some(whom(video)), Some(whom(audio)));
-            SubscribeFile::Table(SubscribeTable { video, audio })
-        }),
-        connection_per_feed: role.is_some_and(|role| role.connection_per_feed),
-        layers: role.filter(|role| !role.layers.is_empty()).map(layers),
-        speaking_weight: role
-            .map(|role| role.speaking_weight)
-            .filter(|speaking_weight| *speaking_weight != 1),
-        script: role
-            .into_iter()
-            .flat_map(|role| &role.script)
-            .map(conference::script_step)
-            .collect(),
-        player: role
-            .filter(|role| role.player != PlayerConfig::default())
-            .map(|role| Table::of(&role.player)),
-        chat: role
-            .filter(|role| role.chat != ChatConfig::default())
-            .map(|role| Table::of(&role.chat)),
-        reconnect: reconnect.as_ref().map(Table::of),
-    }
-}
-
-fn arrival(arrival: &ArrivalKind) -> ArrivalFile {
-    match arrival {
-        ArrivalKind::Every(Every { interval, jitter }) => ArrivalFile::Every(EveryFile {
-            every: duration(*interval),
-            jitter: jitter.is_some(),
-            seed: jitter.map(|jitter| jitter.seed),
-        }),
-        ArrivalKind::Ramp(Ramp { over, jitter }) => ArrivalFile::Ramp(RampFile {
-            ramp: duration(*over),
-            jitter: jitter.is_some(),
-            seed: jitter.map(|jitter| jitter.seed),
-        }),
-        ArrivalKind::Burst(burst) => ArrivalFile::Burst(BurstsFile {
-            burst: BurstFile { size: burst.size, every: duration(burst.every) },
-        }),
-        ArrivalKind::Poisson(poisson) => ArrivalFile::Poisson(PoissonArrivalFile {
-            poisson: PoissonFile {
-                rate: Rate(format!("{}/s", poisson.rate_per_s)),
-                seed: Some(poisson.seed),
-            },
-        }),
-    }
-}
-
-/// The role of a cohort that sends or subscribes otherwise than by default.
-fn member(cohort: &Cohort) -> Option<&Role> {
-    let role = cohort.role.as_ref()?;
-    let viewer = Role { player: role.player.clone(), chat: role.chat.clone(), ..Role::default() };
-    let is_usual = role.player == PlayerConfig::default() && role.chat == ChatConfig::default();
-    (is_usual || *role != viewer).then_some(role)
-}
-
-fn layers(role: &Role) -> LayersFile {
-    let layer = |layer: throng_observation::Layer| match layer {
-        throng_observation::Layer::Off => Layer::Off,
-        throng_observation::Layer::Low => Layer::Low,
-        throng_observation::Layer::Medium => Layer::Medium,
-        throng_observation::Layer::High => Layer::High,
-    };
-    match role.layers.as_slice() {
-        [only] if only.after.is_zero() => LayersFile::Word(layer(only.layer)),
-        steps => {
-            let step = |request: &crate::role::LayerRequest| LayerStep {
-                after: Some(duration(request.after)),
-                layer: layer(request.layer),
-            };
-            LayersFile::Script(steps.iter().map(step).collect())
-        }
-    }
-}
-
-fn publish(role: &Role) -> PublishFile {
-    let Some(publish) = &role.publish else { return PublishFile::Word(Nothing::None) };
-    let mut table = PublishTable {
-        video: publish.video.clone(),
-        simulcast: publish.simulcast.clone(),
-        audio: Some(AudioFile::Speech(publish.audio)),
-        adapt: (!publish.adapts).then_some(false),
-        burn_clock: publish.burns_clock.then_some(true),
-        ..PublishTable::default()
-    };
-    if publish.video.is_some() || !publish.simulcast.is_empty() {
-        table.codec = Some(publish.codec.name().to_ascii_lowercase());
-    }
-    if let Some(file) = &publish.video_file {
-        table.video = Some(file.path.clone());
-        table.codec = file.codec.map(|codec| codec.name().to_owned());
-        table.fps = file.fps_milli.map(|milli| f64::from(milli) / 1e3);
-        table.ssrc = file.ssrc;
-    }
-    if let Some(file) = &publish.audio_file {
-        table.audio = Some(AudioFile::File(file.path.clone()));
-        table.audio_ssrc = file.ssrc;
-    }
-    PublishFile::Table(table)
-}
-
-fn whom(subscribe: SubscribePolicy) -> Whom {
-    Whom(subscribe.name())
-}
-
-pub(super) fn duration(duration: std::time::Duration) -> Duration {
+pub(crate) fn duration(duration: std::time::Duration) -> Duration {
     Duration(write_duration(duration))
 }

@@ -8,8 +8,10 @@ use crate::conversation::Conversation;
 use crate::objective::{CATALOGUE, MetricEntry, Population, Unit};
 use crate::peers::PeerConfig;
 use crate::player::PlayerConfig;
+use crate::role::publish::PublishTable;
 use crate::room::RoomConfig;
 use crate::run::{Caps, OutputConfig, RunTimes, Stream};
+use crate::scenario::Cohort;
 use crate::tap::Tap;
 
 /// The keys of a player that are for live streams, and those that are for requests.
@@ -27,7 +29,7 @@ fn rows_of<T: Keyed>(is_one: impl Fn(&str) -> bool) -> String {
     let row = |key: Key| {
         let usual = match (key.usual, key.default) {
             (Usual::Required(_), _) => "required".to_owned(),
-            (Usual::Said(words), _) => words.to_owned(),
+            (Usual::StoredSaid(words) | Usual::Said(words), _) => words.to_owned(),
             (Usual::Stored | Usual::LeftOut, Some(value)) => format!("`{value}`"),
             (usual, None) => panic!("`{}` has no value: {usual:?}", key.name),
         };
@@ -70,6 +72,8 @@ fn with_rows(page: &str, anchor: &str, rows: &str) -> String {
 #[test]
 fn the_tables_of_the_docs_equal_the_declarations() {
     let of_scenario = [
+        ("## `[crowd]`\n", rows::<Cohort>()),
+        ("### Published media: `publish`\n", rows::<PublishTable>()),
         ("## `[conversation]`\n", rows::<Conversation>()),
         ("## `[room]`\n", rows::<RoomConfig>()),
         ("## `[run]`\n", rows::<RunTimes>()),

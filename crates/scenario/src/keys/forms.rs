@@ -3,13 +3,15 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use schemars::{Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
 use serde_json::{Value as Json, json};
 use throng_observation::masked::masked_url;
 use url::Url;
 
+use super::{Keyed, Table};
 use crate::file;
-use crate::read::{Fields, Reader, token};
+use crate::read::{Fields, Node, Reader, token};
 use crate::secret::{HIDDEN, TokenSource};
 use crate::units::{self, UnitError};
 use crate::url_template::WITH_NAMES;
@@ -284,6 +286,45 @@ impl<V, F: Form<V>> Form<Option<V>> for Maybe<F> {
 
     fn schema(&self, _of: PhantomData<Option<V>>, generator: &mut SchemaGenerator) -> Json {
         Form::<V>::schema(&self.0, PhantomData, generator)
+    }
+}
+
+/// A table of declared keys, with what is expected.
+pub(crate) struct Inner(pub(crate) &'static str);
+
+impl<T: Keyed> Form<T> for Inner {
+    fn read(&self, reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<T> {
+        super::optional(reader, fields, key, self.0)
+    }
+
+    fn write(&self, value: &T) -> Option<Json> {
+        serde_json::to_value(Table::of(value)).ok()
+    }
+
+    fn schema(&self, _of: PhantomData<T>, generator: &mut SchemaGenerator) -> Json {
+        generator.subschema_for::<Table<T>>().to_value()
+    }
+}
+
+/// A value of its own kind: what reads it, at its path, and what it is in a file, of a type that
+/// says what is accepted too.
+pub(crate) struct AsFile<V, W> {
+    pub(crate) read: fn(&mut Reader, &Node, &str) -> Option<V>,
+    pub(crate) write: fn(&V) -> W,
+}
+
+impl<V, W: Serialize + JsonSchema> Form<V> for AsFile<V, W> {
+    fn read(&self, reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<V> {
+        let path = fields.path_of(key);
+        (self.read)(reader, fields.get(key)?, &path)
+    }
+
+    fn write(&self, value: &V) -> Option<Json> {
+        serde_json::to_value((self.write)(value)).ok()
+    }
+
+    fn schema(&self, _of: PhantomData<V>, generator: &mut SchemaGenerator) -> Json {
+        generator.subschema_for::<W>().to_value()
     }
 }
 

@@ -14,8 +14,8 @@ use crate::read::{Fields, Reader};
 
 mod forms;
 pub(crate) use forms::{
-    Address, By, Flag, Form, Maybe, Positive, SEED_MAX, SecretLeftOut, Share, ShareMilli, Text,
-    Whole, bit_rate, time, time_schema,
+    Address, AsFile, By, Flag, Form, Inner, Maybe, Positive, SEED_MAX, SecretLeftOut, Share,
+    ShareMilli, Text, Whole, bit_rate, time, time_schema,
 };
 mod names;
 pub(crate) use names::{NameOf, Named, Word, named};
@@ -52,6 +52,16 @@ pub(crate) trait Keyed: Sized {
     /// The values as in a file, without secrets.
     fn write_keys(&self) -> Vec<(&'static str, Json)>;
 
+    /// The keys of another type that are in the same table, behind its own; [`part`] reads them.
+    fn beside(_generator: &mut SchemaGenerator) -> Vec<Key> {
+        Vec::new()
+    }
+
+    /// Their values as in a file.
+    fn write_beside(&self) -> Vec<(&'static str, Json)> {
+        Vec::new()
+    }
+
     /// Checks the values against each other.
     fn check(&self, _reader: &mut Reader, _fields: &mut Fields<'_>) {}
 }
@@ -63,21 +73,29 @@ pub(crate) enum Usual {
     Required(&'static str),
     /// The value of [`Keyed::usual`]; a stored scenario has the key nevertheless.
     Stored,
-    /// The same; a stored scenario does not have the key.
+    /// The same, in the words of the documentation.
+    StoredSaid(&'static str),
+    /// The value of [`Keyed::usual`]; a stored scenario does not have the key.
     LeftOut,
     /// The same, in the words of the documentation.
     Said(&'static str),
 }
 
-/// The rows of a table: the key, its field and form, what holds where it is absent, what it means
-/// (Markdown).
+/// The rows of a table: what the key means (its comment, in Markdown), the key, its field and form,
+/// what holds where it is absent.
 macro_rules! keys {
-    ($($key:literal: $($field:ident).+ = $form:expr, $usual:expr, $meaning:expr;)+) => {
+    ($(
+        $(#[doc = $meaning:literal])+
+        $key:literal: $($field:ident).+ = $form:expr, $usual:expr;
+    )+) => {
         fn keys(generator: &mut ::schemars::SchemaGenerator) -> Vec<$crate::keys::Key> {
             let usual = <Self as $crate::keys::Keyed>::usual();
             vec![$(
                 $crate::keys::Key::new(
-                    ($key, $usual, $meaning), &$form, &usual.$($field).+, generator,
+                    ($key, $usual, concat!($($meaning),+)),
+                    &$form,
+                    &usual.$($field).+,
+                    generator,
                 )
             ),+]
         }
@@ -131,9 +149,10 @@ impl Key {
     ) -> Self {
         let default = match usual {
             Usual::Stored | Usual::LeftOut => form.write(of_usual),
-            Usual::Required(_) | Usual::Said(_) => None,
+            Usual::Required(_) | Usual::StoredSaid(_) | Usual::Said(_) => None,
         };
-        Self { name, usual, meaning, default, schema: form.schema(PhantomData::<V>, generator) }
+        let (meaning, schema) = (meaning.trim_start(), form.schema(PhantomData::<V>, generator));
+        Self { name, usual, meaning, default, schema }
     }
 
     fn into_property(self) -> (String, Json) {
@@ -202,6 +221,17 @@ pub(crate) fn read<T: Keyed>(reader: &mut Reader, fields: &mut Fields<'_>, mut t
     table
 }
 
+/// The values of a type whose keys are in the table of another; `None` if it has none of them.
+pub(crate) fn part<T: Keyed>(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<T> {
+    fields.know(T::names());
+    if T::names().iter().copied().all(|key| fields.get(key).is_none()) {
+        return None;
+    }
+    let mut part = T::usual();
+    part.read_keys(reader, fields);
+    Some(part)
+}
+
 /// The table `key`; its keys are absent where it is.
 pub(crate) fn section<T: Keyed>(
     reader: &mut Reader,
@@ -234,7 +264,8 @@ pub(crate) struct Table<T> {
 impl<T: Keyed> Table<T> {
     /// That of `table`.
     pub(crate) fn of(table: &T) -> Self {
-        Self { keys: table.write_keys(), of: PhantomData }
+        let keys = table.write_keys().into_iter().chain(table.write_beside());
+        Self { keys: keys.collect(), of: PhantomData }
     }
 }
 
@@ -261,6 +292,7 @@ impl<T> Serialize for Table<T> {
 fn all_keys<T: Keyed>(generator: &mut SchemaGenerator) -> Vec<Key> {
     let mut keys = T::by_hand(generator);
     keys.extend(T::keys(generator));
+    keys.extend(T::beside(generator));
     keys
 }
 

@@ -112,6 +112,12 @@ fn the_schema_of_a_cohort_and_of_a_watch_takes_what_is_read() {
     for (keys, is_read) in [
         ("chat = { url = \"XMPP+WSS://127.0.0.1/ws?room=a@b\" }".to_owned(), true),
         ("publish = { video = \"a.h264\", fps = 2000 }".to_owned(), false),
+        ("publish = { codec = \"mp3\" }".to_owned(), false),
+        ("publish = { simulcast = [\"144p\"] }".to_owned(), false),
+        ("layers = \"best\"".to_owned(), false),
+        ("speaking_weight = 1001".to_owned(), false),
+        ("source_ips = 5".to_owned(), false),
+        ("name = \"\"".to_owned(), false),
         ("player = { p2p = { upload_bps = 0 } }".to_owned(), false),
         ("player = { p2p = { tracker = \"WSS://127.0.0.1/t\" } }".to_owned(), true),
         ("player = { p2p = { hashes = \"Http://127.0.0.1/h\" } }".to_owned(), true),

@@ -24,65 +24,67 @@ impl Keyed for PlayerConfig {
         `seek_every`, `pause_every`, `pause_for`, `scale`, `repeat` and `seed`.";
 
     keys! {
-        "format": format = Word, LeftOut,
-            "`file`, `hls` or `dash`, where the end of the URL's path does not tell";
-        "http": http = http::VERSIONS, Said("`\"negotiated\"`"),
-            "a [version of HTTP](http-client.md#versions) for all viewers, or a table of weights";
-        "headers": headers = http::HEADERS, Said("none"),
-            "further headers of requests to the target's host, such as `{ X-Session = \
-             \"env:SESSION\" }`; a value may be `env:NAME` or `file:PATH`";
-        "page": page = Maybe(http::PAGE), Said("a page of the media's origin"),
-            "the URL of the page that the player is embedded in, of `http` or `https`: `Origin`, \
-             `Referer`, preflights";
-        "har": recorded_page = Maybe(har::HAR), Said("no page"),
-            "the page around the player: a HAR file, with its path from the folder of the scenario \
-             file";
-        "warm": recorded_page = Maybe(har::WARM), Said("`0`"),
-            "share of viewers whose cache is warm, from 0 to 1";
-        "warm_age": recorded_page = Maybe(har::WARM_AGE), Said("`\"0s\"`"),
-            "how long before their visit warm caches were filled";
-        "origins": recorded_page = Maybe(har::ORIGINS), Said("the page's origin is the target's"),
-            "where requests of recorded origins go: `{ \"https://static.example\" = \
-             \"http://127.0.0.1:8080\" }`";
-        "credentials": credentials = Word, LeftOut,
-            "with which requests cookies are sent, and of which responses they are kept: \
-             `same-origin`, `include` or `omit`";
-        "buffer": buffer = time("30s"), LeftOut, "media kept ahead of the playback position";
-        "start": start = time("1s"), LeftOut,
-            "media that must be there before playback begins, and to go on after a stall or a seek";
-        "position": position = POSITION, Said("the beginning"),
-            "where playback begins: a time, or `random`";
-        "seek_every": habits = SEEK_EVERY, Said("no seeks"),
-            "mean time between seeks to random positions (a Poisson process)";
-        "pause_every": habits = PAUSE_EVERY, Said("no pauses"), "mean time between pauses";
-        "pause_for": habits = PAUSE_FOR, Said("`\"10s\"`"), "length of a pause";
-        "scale": scale_milli = SCALE, LeftOut,
-            "the speed that is asked of an RTSP server, such as 2, 0.5 or -1 (backwards)";
-        "patience": patience = Maybe(time("30s")), Said("for ever"),
-            "a user who waits longer for playback to begin or go on gives up: a failure, \
-             `no_media`";
-        "repeat": at_end = REPEAT, LeftOut,
-            "plays again from the beginning at the end, so that the load stays; else the viewer \
-             leaves";
-        "rendition": rendition = Word, LeftOut,
-            "of HLS and DASH: `lowest`, `highest`, or the best that the download rate allows";
+        /// `file`, `hls` or `dash`, where the end of the URL's path does not tell
+        "format": format = Word, LeftOut;
+        /// a [version of HTTP](http-client.md#versions) for all viewers, or a table of weights
+        "http": http = http::VERSIONS, Said("`\"negotiated\"`");
+        /// further headers of requests to the target's host, such as `{ X-Session = "env:SESSION"
+        /// }`; a value may be `env:NAME` or `file:PATH`
+        "headers": headers = http::HEADERS, Said("none");
+        /// the URL of the page that the player is embedded in, of `http` or `https`: `Origin`,
+        /// `Referer`, preflights
+        "page": page = Maybe(http::PAGE), Said("a page of the media's origin");
+        /// the page around the player: a HAR file, with its path from the folder of the scenario
+        /// file
+        "har": recorded_page = Maybe(har::HAR), Said("no page");
+        /// share of viewers whose cache is warm, from 0 to 1
+        "warm": recorded_page = Maybe(har::WARM), Said("`0`");
+        /// how long before their visit warm caches were filled
+        "warm_age": recorded_page = Maybe(har::WARM_AGE), Said("`\"0s\"`");
+        /// where requests of recorded origins go: `{ "https://static.example" =
+        /// "http://127.0.0.1:8080" }`
+        "origins": recorded_page = Maybe(har::ORIGINS), Said("the page's origin is the target's");
+        /// with which requests cookies are sent, and of which responses they are kept:
+        /// `same-origin`, `include` or `omit`
+        "credentials": credentials = Word, LeftOut;
+        /// media kept ahead of the playback position
+        "buffer": buffer = time("30s"), LeftOut;
+        /// media that must be there before playback begins, and to go on after a stall or a seek
+        "start": start = time("1s"), LeftOut;
+        /// where playback begins: a time, or `random`
+        "position": position = POSITION, Said("the beginning");
+        /// mean time between seeks to random positions (a Poisson process)
+        "seek_every": habits = SEEK_EVERY, Said("no seeks");
+        /// mean time between pauses
+        "pause_every": habits = PAUSE_EVERY, Said("no pauses");
+        /// length of a pause
+        "pause_for": habits = PAUSE_FOR, Said("`\"10s\"`");
+        /// the speed that is asked of an RTSP server, such as 2, 0.5 or -1 (backwards)
+        "scale": scale_milli = SCALE, LeftOut;
+        /// a user who waits longer for playback to begin or go on gives up: a failure, `no_media`
+        "patience": patience = Maybe(time("30s")), Said("for ever");
+        /// plays again from the beginning at the end, so that the load stays; else the viewer
+        /// leaves
+        "repeat": at_end = REPEAT, LeftOut;
+        /// of HLS and DASH: `lowest`, `highest`, or the best that the download rate allows
+        "rendition": rendition = Word, LeftOut;
+        /// distance behind the end of the stream at which playback begins
         "latency": live.latency = Maybe(time("20s")),
-            Said("what the server asks for, else 3 target durations"),
-            "distance behind the end of the stream at which playback begins";
-        "latency_max": live.latency_max = Maybe(time("60s")), Said("none"),
-            "a player that is further behind jumps forward (hls.js `liveMaxLatencyDuration`)";
-        "low_latency": live.low_latency = Flag, LeftOut,
-            "segments in parts and blocking playlist requests, where the server offers them";
-        "preload_hints": live.preload_hints = Flag, LeftOut,
-            "requests the next part before it exists (`EXT-X-PRELOAD-HINT`), as Safari does; \
-             hls.js does not";
-        "catch_up": live.catch_up_milli = CATCH_UP, LeftOut,
-            "fastest playback of a low-latency stream that is behind, from 1 to 2 (hls.js \
-             `maxLiveSyncPlaybackRate`)";
-        "p2p": peers = Maybe(peers::PEERS), Said("none"),
-            "[peer-to-peer delivery](peers.md) between viewers of HLS";
-        "seed": seed = Whole(0, SEED_MAX), LeftOut,
-            "of all that is random; each viewer draws its own";
+            Said("what the server asks for, else 3 target durations");
+        /// a player that is further behind jumps forward (hls.js `liveMaxLatencyDuration`)
+        "latency_max": live.latency_max = Maybe(time("60s")), Said("none");
+        /// segments in parts and blocking playlist requests, where the server offers them
+        "low_latency": live.low_latency = Flag, LeftOut;
+        /// requests the next part before it exists (`EXT-X-PRELOAD-HINT`), as Safari does; hls.js
+        /// does not
+        "preload_hints": live.preload_hints = Flag, LeftOut;
+        /// fastest playback of a low-latency stream that is behind, from 1 to 2 (hls.js
+        /// `maxLiveSyncPlaybackRate`)
+        "catch_up": live.catch_up_milli = CATCH_UP, LeftOut;
+        /// [peer-to-peer delivery](peers.md) between viewers of HLS
+        "p2p": peers = Maybe(peers::PEERS), Said("none");
+        /// of all that is random; each viewer draws its own
+        "seed": seed = Whole(0, SEED_MAX), LeftOut;
     }
 
     fn usual() -> Self {

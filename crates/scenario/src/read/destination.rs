@@ -1,59 +1,14 @@
-//! Reads the URL of a cohort and the streams that it is distributed over.
+//! Checks the URL of a cohort and the streams that it is distributed over.
 
-use throng_observation::{Codec, seed};
+use throng_observation::Codec;
 
 use super::crowd::CohortSpans;
-use super::fields::{Fields, Reader};
+use super::fields::Reader;
 use super::target::{check_access, host_of};
-use super::tree::Value;
-use crate::keys::SEED_MAX;
 use crate::role::PublishConfig;
 use crate::scenario::Cohort;
-use crate::streams::{STREAMS_MAX, StreamDistribution, Streams, ZIPF_MAX};
 use crate::target::{Carriage, Part, Protocol, Target};
 use crate::url_template::UrlVariable;
-
-const STREAMS: &str =
-    "a number of streams such as 10, or a table such as { count = 10, zipf = 1.0, seed = 1 }";
-
-/// Reads `streams` of a cohort.
-pub(super) fn streams(reader: &mut Reader, cohort: &mut Fields<'_>) -> Option<Streams> {
-    let path = cohort.path_of("streams");
-    let node = cohort.get("streams")?;
-    let Value::Table(_) = node.value else {
-        if !matches!(node.value, Value::Integer(_)) {
-            let help = "write streams = 10 or streams = { count = 10, zipf = 1.0, seed = 1 }";
-            reader.fail(node.span, format!("`{path}` is not {STREAMS}"), help);
-            return None;
-        }
-        let count = reader.integer(cohort, "streams", 1, STREAMS_MAX.into())?;
-        return Some(Streams::new(count, StreamDistribution::RoundRobin));
-    };
-    let mut fields = reader.table(node, &path, STREAMS)?;
-    let count: Option<u32> = reader.integer(&mut fields, "count", 1, STREAMS_MAX.into());
-    if fields.get("count").is_none() && fields.lacks("count") {
-        reader.fail(
-            node.span,
-            format!("`{path}.count` is missing"),
-            "write for example count = 10",
-        );
-    }
-    let zipf = fields.span_of("zipf");
-    let exponent = reader.positive(&mut fields, "zipf");
-    if exponent.is_some_and(|exponent| exponent > ZIPF_MAX) {
-        let help = "write zipf = 1.0: the second stream then has half of the first one's viewers";
-        reader.fail(zipf, format!("`{path}.zipf` is above {ZIPF_MAX}"), help);
-    }
-    let seed_span = fields.span_of("seed");
-    let seed = reader.integer(&mut fields, "seed", 0, SEED_MAX).unwrap_or(seed::USUAL);
-    if seed_span.is_some() && zipf.is_none() {
-        let message = format!("`{path}.seed` has no effect without `zipf`");
-        reader.fail(seed_span, message, "remove seed, or add zipf");
-    }
-    reader.finish(&fields);
-    let zipf = |exponent| StreamDistribution::Zipf { exponent, seed };
-    Some(Streams::new(count?, exponent.map_or(StreamDistribution::RoundRobin, zipf)))
-}
 
 /// Checks the cohorts' URLs and streams against the target, and completes their own targets with
 /// the values of `[target]`.

@@ -114,6 +114,11 @@ impl Reader {
         self.form != Form::Asked
     }
 
+    /// Whether it was stored, by this or an earlier version.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.form == Form::Written
+    }
+
     /// Adds an error.
     pub(crate) fn fail(
         &mut self,
@@ -250,7 +255,17 @@ impl Reader {
         most: u64,
     ) -> Option<T> {
         let path = fields.path_of(key);
-        let node = fields.get(key)?;
+        self.whole(fields.get(key)?, &path, least, most)
+    }
+
+    /// The same of a value that is there.
+    pub(crate) fn whole<T: TryFrom<u64>>(
+        &mut self,
+        node: &Node,
+        path: &str,
+        least: u64,
+        most: u64,
+    ) -> Option<T> {
         let expected = format!("a whole number from {least} to {most}");
         if let Value::Integer(value) = node.value
             && let Ok(value) = u64::try_from(value)
@@ -258,7 +273,7 @@ impl Reader {
         {
             return T::try_from(value).ok();
         }
-        self.expected(node, &path, &expected);
+        self.expected(node, path, &expected);
         None
     }
 

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::crowd::{CohortSpans, SIZE_MAX};
+use super::crowd::CohortSpans;
 use super::fields::{Fields, Reader};
 use super::tree::Span;
 use crate::arrival::Arrival;
-use crate::scenario::{Cohort, Scenario};
+use crate::scenario::{Cohort, SIZE_MAX, Scenario};
 use crate::units::write_duration;
 
 /// Most visits of a run, because of its memory.

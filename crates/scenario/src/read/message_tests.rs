@@ -365,6 +365,112 @@ fn a_wrong_value_of_a_chat_has_what_was_expected_and_what_to_write() {
 }
 
 #[test]
+fn a_wrong_value_of_a_cohort_has_what_was_expected_and_what_to_write() {
+    let unit = "text with a unit such as";
+    let arrival = "a table such as { every = \"100ms\" }, { ramp = \"60s\" }, { burst = { size = \
+                   50, every = \"10s\" } } or { poisson = { rate = \"5/s\", seed = 7 } }";
+    let stay = "a duration such as \"30s\" or a table such as { mean = \"30s\", seed = 1, rejoin = \
+                true }";
+    let streams = "a number of streams such as 10, or a table such as { count = 10, zipf = 1.0, \
+                   seed = 1 }";
+    let subscribe = "\"all\", \"none\", \"last_speakers(10)\", or a table such as { video = \
+                     \"last_speakers(10)\", audio = \"all\" }";
+    let layers = "\"low\", \"medium\", \"high\", or a list such as [{ after = \"10s\", layer = \
+                  \"high\" }]";
+    let is_not = |key: &str, expected: &str| format!("{key}` is not {expected} | write {expected}");
+    for (keys, expect) in [
+        ("url = 5", is_not("url", "a URL such as \"janus+ws://127.0.0.1:8188/streaming/1\"")),
+        ("streams = 0", is_not("streams", "a whole number from 1 to 100000")),
+        (
+            "streams = \"many\"",
+            format!(
+                "streams` is not {streams} | write streams = 10 or streams = {{ count = 10, zipf = \
+                 1.0, seed = 1 }}"
+            ),
+        ),
+        ("arrival = 5", is_not("arrival", arrival)),
+        (
+            "arrival = {}",
+            format!(
+                "arrival` must have exactly one of every, ramp, burst and poisson | write {arrival}"
+            ),
+        ),
+        ("starts_at = 5", is_not("starts_at", &format!("{unit} \"10m\""))),
+        ("stay = 5", is_not("stay", stay)),
+        ("stay = {}", format!("stay` needs either `exactly` or `mean` | write {stay}")),
+        (
+            "source_ips = 5",
+            is_not("source_ips", "a list of addresses such as [\"127.0.0.2-127.0.0.20\"]"),
+        ),
+        ("subscribe = 5", is_not("subscribe", subscribe)),
+        ("layers = \"best\"", format!("layers` is not a layer | write {layers}")),
+        (
+            "layers = []",
+            format!("layers` is neither a layer nor a list of 1 to 100 | write {layers}"),
+        ),
+        ("speaking_weight = -1", is_not("speaking_weight", "a whole number from 0 to 1000")),
+        (
+            "script = 5",
+            "script` is not a list of at most 1000 tables | write a list of tables, each a table \
+             such as { at = \"30s\", mute = \"audio\", for = \"10s\" }"
+                .into(),
+        ),
+        ("connection_per_feed = 1", is_not("connection_per_feed", "true or false")),
+        (
+            "player = 5",
+            is_not("player", "a table such as { buffer = \"30s\", position = \"random\" }"),
+        ),
+        ("chat = 5", is_not("chat", "a table such as { every = \"2m\", vcards = \"authors\" }")),
+    ] {
+        says("", keys, "", &format!("crowd.{expect}"));
+    }
+}
+
+#[test]
+fn a_wrong_value_of_what_is_published_has_what_was_expected_and_what_to_write() {
+    let table = "\"none\", or a table such as { video = \"240p\", audio = true }";
+    let sizes = "one of \"144p\", \"180p\", \"240p\", \"360p\", \"720p\", \"1080p\"";
+    let codecs = "one of \"vp8\", \"h264\", \"h265\", \"vp9\", \"av1\", \"opus\"";
+    let ssrc = "a whole number from 0 to 4294967295";
+    let is_not = |key: &str, expected: &str| format!("{key}` is not {expected} | write {expected}");
+    says("", "publish = 5", "", &format!("crowd.{}", is_not("publish", table)));
+    for (keys, expect) in [
+        ("video = \"moon\"", is_not("video", sizes)),
+        (
+            "video = \"a.xyz\"",
+            "video` has no known file name extension | name a file with one of the extensions \
+             .mjr, .ivf, .h264, .264, .h265, .265, .hevc, .ogg, .opus, .pcap, .cap"
+                .into(),
+        ),
+        ("audio = 1", is_not("audio", "true or false")),
+        ("codec = \"moon\"", is_not("codec", codecs)),
+        (
+            "codec = \"h264\"",
+            "codec` has no effect: `video` is missing | add video = \"240p\", or remove codec to \
+             send audio only"
+                .into(),
+        ),
+        ("adapt = 1", is_not("adapt", "true or false")),
+        ("burn_clock = 1", is_not("burn_clock", "true or false")),
+        ("fps = 2000, video = \"a.h264\"", "fps` must be from 0.1 to 1000 | write fps = 30".into()),
+        (
+            "fps = 30",
+            "fps` has no effect: `video` is not a file | remove fps, or name a file as `video`"
+                .into(),
+        ),
+        ("ssrc = -1, video = \"a.pcap\"", is_not("ssrc", ssrc)),
+        (
+            "audio_ssrc = 7",
+            "audio_ssrc` has no effect: `audio` is not a file | remove audio_ssrc, or name a file \
+             as `audio`"
+                .into(),
+        ),
+    ] {
+        says("publish = { ", keys, " }", &format!("crowd.publish.{expect}"));
+    }
+}
+
+#[test]
 fn a_wrong_value_of_a_reconnect_has_what_was_expected_and_what_to_write() {
     let unit = "text with a unit such as";
     let table = "a table such as { at = \"60s\", within = \"2s\" }";

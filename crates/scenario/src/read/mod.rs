@@ -13,7 +13,7 @@ use crate::target::{Part, Target, is_loopback};
 
 mod tree;
 use tree::Sources;
-pub(crate) use tree::{Node, Value, may_be_parsed};
+pub(crate) use tree::{Node, Span, Value, may_be_parsed};
 mod fields;
 pub(crate) use fields::{Fields, Reader, TOP_KEYS};
 pub(crate) mod har;
@@ -31,9 +31,8 @@ mod message_tests;
 pub(crate) mod peers;
 mod player;
 mod prices;
-mod role;
 mod target;
-pub(crate) use target::token;
+pub(crate) use target::{target_url, token};
 #[cfg(test)]
 mod tests;
 mod turn;

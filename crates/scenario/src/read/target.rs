@@ -1,6 +1,6 @@
 //! Reads `[target]`: the URL, what gives access to it, and how media may reach it.
 
-use super::fields::{Fields, Form, Reader};
+use super::fields::{Fields, Reader};
 use super::tree::{Entry, Node, Span, Value};
 use super::turn;
 use crate::room::ROOMS_MAX;
@@ -133,10 +133,10 @@ fn check_host(
 }
 
 /// Reads a target URL.
-pub(super) fn target_url(reader: &mut Reader, node: &Node, path: &str) -> Option<Target> {
+pub(crate) fn target_url(reader: &mut Reader, node: &Node, path: &str) -> Option<Target> {
     let text =
         reader.text(node, path, "a URL such as \"janus+ws://127.0.0.1:8188/streaming/1\"")?;
-    let text = if reader.form == Form::Written { as_written_today(text) } else { text };
+    let text = if reader.is_stored() { as_written_today(text) } else { text };
     let error = match Target::parse(&text) {
         Ok(target) => return Some(target),
         Err(error) => error,

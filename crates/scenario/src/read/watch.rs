@@ -8,6 +8,7 @@ use url::Url;
 use super::fields::{Fields, Reader};
 use super::target::token;
 use super::tree::{Node, Span, Value};
+use crate::keys::Named as _;
 use crate::masked::has_masked_words;
 use crate::scenario::Scenario;
 use crate::secret::HIDDEN;
@@ -406,17 +407,16 @@ fn profile_request(reader: &mut Reader, node: &Node, path: &str) -> Option<Profi
 }
 
 fn moment(reader: &mut Reader, node: &Node, path: &str, text: &str) -> Option<Moment> {
-    let named = Moment::NAMED.into_iter().find(|(name, _)| *name == text);
+    let named = Moment::of_name(text);
     if named.is_none() {
-        let names = Moment::NAMED.iter().map(|(name, _)| *name);
-        let help = match nearest(text, names) {
+        let help = match nearest(text, Moment::names().into_iter()) {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("write {PROFILE_EXAMPLE}"),
         };
         let shown: String = text.chars().take(60).collect();
         reader.fail(node.span, format!("`{path}`: unknown moment `{shown}`"), help);
     }
-    named.map(|(_, moment)| moment)
+    named
 }
 
 /// A profile must begin before the end of the run.

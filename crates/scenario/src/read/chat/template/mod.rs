@@ -26,11 +26,9 @@ const WHO: [ChatVariable; 3] = [ChatVariable::Nick, ChatVariable::Number, ChatVa
 const SENT: [ChatVariable; 4] =
     [ChatVariable::Nick, ChatVariable::Number, ChatVariable::Room, ChatVariable::Token];
 
-/// The template of a chat; `None` if its table has none, or one that is not complete.
-pub(crate) fn template(reader: &mut Reader, chat: &mut Fields<'_>) -> Option<ChatTemplate> {
-    let path = chat.path_of("template");
-    let node = chat.get("template")?;
-    let mut fields = reader.table(node, &path, EXAMPLE)?;
+/// The template of a chat; `None` if it is not complete.
+pub(crate) fn template(reader: &mut Reader, node: &Node, path: &str) -> Option<ChatTemplate> {
+    let mut fields = reader.table(node, path, EXAMPLE)?;
     let fields = &mut fields;
     let subprotocols = reader.texts(fields, "subprotocols", "a list such as [\"text.ircv3.net\"]");
     let join = join(reader, fields);

@@ -7,9 +7,18 @@ use throng_observation::{Codec, Layer};
 pub use throng_observation::SubscribePolicy;
 
 use crate::chat::ChatConfig;
+use crate::keys::named;
 use crate::player::PlayerConfig;
 use crate::script::ScriptStep;
 use crate::target::{Part, Protocol};
+
+mod keys;
+mod layers;
+pub(crate) mod publish;
+mod script;
+mod subscribe;
+#[cfg(test)]
+mod tests;
 
 /// The role of a participant in a conference.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -121,24 +130,26 @@ impl MediaFile {
 
 /// The codec of a media file, as the scenario gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MediaCodec(usize);
+pub enum MediaCodec {
+    /// VP8.
+    Vp8,
+    /// H.264.
+    H264,
+    /// H.265.
+    H265,
+    /// VP9.
+    Vp9,
+    /// AV1.
+    Av1,
+    /// Opus.
+    Opus,
+}
+
+named! {
+    MediaCodec: Vp8 = "vp8", H264 = "h264", H265 = "h265", Vp9 = "vp9", Av1 = "av1", Opus = "opus",
+}
 
 impl MediaCodec {
-    /// Their names in a scenario.
-    pub const NAMES: [&str; 6] = ["vp8", "h264", "h265", "vp9", "av1", "opus"];
-
-    /// The codec of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::NAMES.iter().position(|known| *known == name).map(Self)
-    }
-
-    /// Its name in a scenario.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::NAMES.get(self.0).copied().unwrap_or_default()
-    }
-
     /// The codec.
     #[must_use]
     pub fn codec(self) -> Codec {

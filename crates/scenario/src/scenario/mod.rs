@@ -18,6 +18,11 @@ use crate::target::{Part, Target};
 use crate::units;
 use crate::watch::Watch;
 
+mod keys;
+
+/// More participants than one run could hold in memory.
+pub(crate) const SIZE_MAX: u64 = 1_000_000;
+
 /// A load test. [`Scenario::parse_with`] and [`Scenario::from_flags`] return checked scenarios
 /// only.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +57,7 @@ pub struct Scenario {
 }
 
 /// Participants with the same configuration, which arrive together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cohort {
     /// Its name in reports; unique in the scenario.
     pub name: String,

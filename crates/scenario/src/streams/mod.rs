@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use throng_observation::seed;
 
+mod keys;
+pub(crate) use keys::STREAMS;
+
 /// Most streams of a cohort.
 pub(crate) const STREAMS_MAX: u32 = 100_000;
 /// Largest exponent of Zipf's law: beyond it, practically all viewers are on the first stream.

@@ -5,8 +5,9 @@ use std::time::Duration;
 use throng_observation::seed;
 
 use crate::arrival::exponential;
-use crate::keys::Usual::{Required, Stored};
-use crate::keys::{Keyed, keys, time};
+
+mod keys;
+pub(crate) use keys::STAY;
 
 /// The stay of each participant of a cohort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,21 +40,6 @@ pub struct Reconnect {
     /// The time over which they join again, evenly spaced, with the jitter of their arrival; zero:
     /// all at once.
     pub within: Duration,
-}
-
-impl Keyed for Reconnect {
-    const NAME: &'static str = "ReconnectFile";
-    const MEANING: &'static str = "The whole cohort leaves and joins again.";
-
-    keys! {
-        "at": at = time("60s"), Required("write for example at = \"60s\""),
-            "when they leave, from the start of the run";
-        "within": within = time("2s"), Stored, "the time over which they join again";
-    }
-
-    fn usual() -> Self {
-        Self { at: Duration::ZERO, within: Duration::ZERO }
-    }
 }
 
 impl Stay {
