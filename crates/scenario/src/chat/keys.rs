@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::{ChatConfig, ChatMoment, ChatRenames, ChatTemplate};
-use crate::file::template::{self as template_file, TemplateFile};
+use super::{ChatConfig, ChatMoment, ChatRenames};
 use crate::keys::Usual::{LeftOut, Required, Said, Stored};
 use crate::keys::{
-    AsFile, By, Flag, Keyed, Maybe, SEED_MAX, ShareMilli, Table, Whole, Word, keys, time,
+    By, Flag, Inner, Keyed, Maybe, SEED_MAX, ShareMilli, Table, Whole, Word, keys, time,
     time_schema,
 };
-use crate::read::chat::template;
 use crate::read::{Fields, Node, Reader, Value};
 use crate::target::{Endpoint, Part};
 use crate::units;
@@ -137,8 +135,7 @@ const NICK_CHANGE_WITHIN: By<ChatRenames> = By {
     schema: time_schema,
 };
 
-const TEMPLATE: AsFile<ChatTemplate, TemplateFile> =
-    AsFile { read: template::template, write: template_file::template };
+const TEMPLATE: Inner = Inner("a table such as { join = [\"JOIN {room}\"], say = \"SAY {text}\" }");
 
 /// The chat beside a video.
 fn beside(

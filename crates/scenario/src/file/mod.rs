@@ -3,7 +3,6 @@
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
 
-pub(crate) mod template;
 mod watch;
 mod written;
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::canary::Canary;
-use crate::chat::ChatConfig;
+use crate::chat::{ChatConfig, ChatTemplate};
 use crate::conversation::Conversation;
 use crate::objective::{CATALOGUE, MetricEntry, Population, Unit};
 use crate::peers::PeerConfig;
@@ -18,6 +18,9 @@ use crate::tap::Tap;
 const OF_LIVE: [&str; 5] = ["latency", "latency_max", "low_latency", "preload_hints", "catch_up"];
 const OF_REQUESTS: [&str; 8] =
     ["http", "headers", "page", "har", "warm", "warm_age", "origins", "credentials"];
+
+/// The keys of a chat's template that are for server-sent events.
+const OF_EVENTS: [&str; 4] = ["stream", "post", "headers", "replay"];
 
 /// All keys of a table.
 fn rows<T: Keyed>() -> String {
@@ -84,12 +87,20 @@ fn the_tables_of_the_docs_equal_the_declarations() {
         ("## `[caps]`\n", rows::<Caps>()),
         ("## Objectives\n", CATALOGUE.iter().map(row_of_metric).collect()),
     ];
+    let of_chat = [
+        ("| Key of `chat` in `[crowd]` |", rows::<ChatConfig>()),
+        ("| Key of `template` |", rows_of::<ChatTemplate>(|key| !OF_EVENTS.contains(&key))),
+        (
+            "| Key of `template` over server-sent events |",
+            rows_of::<ChatTemplate>(|key| OF_EVENTS.contains(&key)),
+        ),
+    ];
     let of_player = |is_one: fn(&str) -> bool| {
         [("| Key of `player` in `[crowd]` |", rows_of::<PlayerConfig>(is_one))]
     };
     for (name, tables) in [
         ("scenario.md", &of_scenario[..]),
-        ("chat.md", &[("| Key of `chat` in `[crowd]` |", rows::<ChatConfig>())][..]),
+        ("chat.md", &of_chat[..]),
         ("peers.md", &[("| Key of `p2p` |", rows::<PeerConfig>())][..]),
         ("http-client.md", &of_player(|key| OF_REQUESTS.contains(&key))[..]),
         ("hls.md", &of_player(|key| OF_LIVE.contains(&key))[..]),

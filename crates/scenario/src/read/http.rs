@@ -110,7 +110,7 @@ fn headers(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<(String, TokenSo
 
 /// The path of a header in the table at `path`; `None` if its name is none, or that of one that
 /// throng sets itself, of which `help_for_own` (by the name in lower case) says what to do.
-pub(super) fn header_path(
+pub(crate) fn header_path(
     reader: &mut Reader,
     entry: &Entry,
     path: &str,
@@ -213,6 +213,6 @@ pub(crate) fn check_page(reader: &mut Reader, fields: &mut Fields<'_>, player: &
 }
 
 /// A field value without anything that a proxy could read in another way (RFC 9110 section 5.5).
-pub(super) fn is_value(text: &str) -> bool {
+pub(crate) fn is_value(text: &str) -> bool {
     text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) && text.trim() == text
 }

@@ -13,14 +13,14 @@ use crate::target::{Part, Target, is_loopback};
 
 mod tree;
 use tree::Sources;
-pub(crate) use tree::{Node, Span, Value, may_be_parsed};
+pub(crate) use tree::{Entry, Node, Span, Value, may_be_parsed};
 mod fields;
 pub(crate) use fields::{Fields, Reader, TOP_KEYS};
 pub(crate) mod har;
 pub(crate) mod http;
 use fields::Form;
 mod canary;
-pub(crate) mod chat;
+mod chat;
 mod conference;
 mod crowd;
 mod destination;

@@ -1,7 +1,5 @@
 //! Checks `chat` of a `[crowd]` against the target.
 
-pub(crate) mod template;
-
 use super::fields::{Fields, Reader};
 use super::tree::{Entry, Span, Value};
 use crate::chat::ChatTemplate;

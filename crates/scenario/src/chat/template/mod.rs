@@ -5,6 +5,12 @@ use std::time::Duration;
 
 use crate::suggestion::nearest;
 
+mod http;
+mod keys;
+#[cfg(test)]
+mod keys_tests;
+mod parts;
+
 /// A chat over WebSocket, or over server-sent events and requests, in the words of its protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatTemplate {
