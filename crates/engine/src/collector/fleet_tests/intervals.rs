@@ -60,8 +60,10 @@ impl Story {
                 frames_due_us: length_us,
                 first_frame_awaited_since: None,
                 picture_lines: None,
-                missing: is_missing
-                    .then(|| Missing { since: self.at(ready), has_stopped: number.is_multiple_of(2) }),
+                missing: is_missing.then(|| Missing {
+                    since: self.at(ready),
+                    has_stopped: number.is_multiple_of(2),
+                }),
             };
             self.observe(number, ended, Observation::Interval(Box::new(interval)));
         }
