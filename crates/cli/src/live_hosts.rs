@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::{
-    HostEventKind, HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId,
+    HostEventKind, HostId, HostInfo, HostNames, HostRow, HostSample, HostSeries, SeriesId,
 };
 use throng_observation::{RunTime, untrusted};
 
@@ -140,7 +140,15 @@ impl LiveHosts {
 
     /// The hosts in the order of the scenario.
     pub(crate) fn figures(&self) -> Vec<ServerFigures> {
-        self.hosts.values().map(HostState::figures).collect()
+        let mut names = HostNames::default();
+        for info in self.hosts.values().filter_map(|state| state.info.as_ref()) {
+            names.learn(info.host, &untrusted::name(&info.name));
+        }
+        let named = |(id, state): (&HostId, &HostState)| ServerFigures {
+            name: names.name(*id),
+            ..state.figures()
+        };
+        self.hosts.iter().map(named).collect()
     }
 
     /// CPU of the watched processes of a host together, cores.
@@ -184,17 +192,14 @@ impl HostState {
         Some(HostRow::Info(info))
     }
 
+    /// Its figures, without its name.
     fn figures(&self) -> ServerFigures {
         let of = |what| self.values.values().filter(move |shown| shown.what == what);
         let sum = |what| of(what).map(|shown| shown.value).reduce(|a, b| a + b);
         let most = |what| of(what).map(|shown| shown.value).reduce(f64::max);
         let hottest = of(Quantity::ThreadCpu).max_by(|a, b| a.value.total_cmp(&b.value));
         ServerFigures {
-            name: self
-                .info
-                .as_ref()
-                .map(|info| untrusted::name(&info.name).into_owned())
-                .unwrap_or_default(),
+            name: String::new(),
             cpu: sum(Quantity::ProcessCpu),
             hottest: hottest
                 .filter(|shown| shown.value > 0.0)
@@ -266,6 +271,16 @@ mod tests {
         assert!(!now.has_seen_an_end(Duration::from_secs(60)), "a job");
         now.take(&event(7, 3_000_000, ended()));
         assert!(now.has_seen_an_end(Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn two_watches_of_one_machine_have_names_of_their_own() {
+        let mut now = LiveHosts::default();
+        for host in [HostId(0), HostId(1)] {
+            now.take(&HostRow::Info(HostInfo { host, name: "lab".into(), ..HostInfo::default() }));
+        }
+        let names: Vec<String> = now.figures().into_iter().map(|server| server.name).collect();
+        assert_eq!(names, ["lab 0", "lab 1"]);
     }
 
     #[test]

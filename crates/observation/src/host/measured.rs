@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::{
-    BOOT_ID_FACT, HostData, HostEvent, HostEventKind, HostId, HostInfo, HostSample, HostSeries,
-    Profile, SeriesId, Unit,
+    BOOT_ID_FACT, HostData, HostEvent, HostEventKind, HostId, HostInfo, HostNames, HostSample,
+    HostSeries, Profile, SeriesId, Unit,
 };
 use crate::run::RunData;
 
@@ -31,6 +31,7 @@ pub struct Host<'a> {
     pub events: Vec<&'a HostEvent>,
     /// Its profiles.
     pub profiles: Vec<&'a Profile>,
+    name: String,
     by_metric: HashMap<&'a str, Vec<MeasuredSeries<'a>>>,
     /// The part of the run in which it was watched.
     pub window: Window,
@@ -108,6 +109,7 @@ fn host(data: &HostData, id: HostId, ends_us: i64) -> Host<'_> {
         info: data.hosts.iter().find(|info| info.host == id),
         events: data.events.iter().filter(|event| event.host == id).collect(),
         profiles: data.profiles.iter().filter(|profile| profile.host == id).collect(),
+        name: HostNames::of(&data.hosts).name(id),
         by_metric,
         window: Window { from_us: 0, until_us: last_us.min(ends_us).max(0) },
     }
@@ -127,13 +129,10 @@ fn shift_us(unit: Unit, samples: &[HostSample]) -> i64 {
 }
 
 impl<'a> Host<'a> {
-    /// Its display name.
+    /// Its display name, which no other host of the run has.
     #[must_use]
-    pub fn name(&self) -> String {
-        match self.info {
-            Some(info) if !info.name.is_empty() => info.name.clone(),
-            _ => format!("host {}", self.id.0),
-        }
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Whether both are the same machine: each `[[watch]]` has a host of its own, also where

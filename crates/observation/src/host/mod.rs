@@ -21,6 +21,8 @@ mod traffic;
 pub use profile::{Frame, Profile, ProfileMethod, Stack};
 mod family;
 pub use family::Family;
+mod names;
+pub use names::HostNames;
 mod self_time;
 pub use cpu_times::{CpuTimes, MODES};
 pub use device::{is_stacked_disk, is_upper_interface, lowest};

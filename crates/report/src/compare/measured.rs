@@ -136,7 +136,8 @@ fn unusable(summary: &Summary) -> Option<String> {
 
 fn machines(run: &RunData, watched: &[Host<'_>]) -> BTreeMap<String, Facts> {
     let generator = (GENERATOR.to_owned(), run.info.generator_host.clone());
-    let hosts = watched.iter().filter_map(|host| Some((host.name(), host.info?.facts.clone())));
+    let hosts =
+        watched.iter().filter_map(|host| Some((host.name().to_owned(), host.info?.facts.clone())));
     std::iter::once(generator).chain(hosts).filter(|(_, facts)| !facts.is_empty()).collect()
 }
 
@@ -153,7 +154,7 @@ fn steal(run: &RunData, watched: &[Host<'_>]) -> BTreeMap<String, f64> {
         let cpus =
             host.metric(metric::HOST_CPU_BUSY).first()?.limit().filter(|cpus| *cpus > 0.0)?;
         let cores = host.metric(metric::HOST_CPU_STEAL).first()?.mean(host.window)?;
-        Some((host.name(), cores / cpus))
+        Some((host.name().to_owned(), cores / cpus))
     };
     generator.into_iter().chain(watched.iter().filter_map(of_host)).collect()
 }

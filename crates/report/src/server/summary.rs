@@ -223,7 +223,7 @@ fn watched_host(host: &Host<'_>) -> WatchedHost {
     };
     let accounts = Accounts::of(host);
     WatchedHost {
-        name: host.name(),
+        name: host.name().to_owned(),
         cpus: busy.and_then(MeasuredSeries::limit),
         cpu_p50: busy.and_then(|busy| busy.quantile(host.window, 0.5)),
         cpu_max: busy.and_then(|busy| busy.max_of_seconds(host.window)),

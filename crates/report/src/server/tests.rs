@@ -333,6 +333,16 @@ fn a_byte_that_passes_two_devices_counts_once_on_the_page_and_in_the_accounts() 
 }
 
 #[test]
+fn two_watches_of_one_machine_have_names_of_their_own() {
+    let mut run = watched();
+    let again = HostInfo { host: HostId(1), ..run.host.hosts[0].clone() };
+    run.host.hosts.push(again);
+    let summary = crate::summarise(&run, &[], std::time::Duration::ZERO);
+    let names: Vec<&str> = summary.hosts.iter().map(|host| host.name.as_str()).collect();
+    assert_eq!(names, ["media one 0", "media one 1"]);
+}
+
+#[test]
 fn a_rate_covers_the_time_before_its_sample_and_a_level_the_time_after() {
     let window = Window { from_us: 0, until_us: 3_000_000 };
     let values = [(1, 1.0), (2, 3.0), (3, 5.0)];

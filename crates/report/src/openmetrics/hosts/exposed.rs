@@ -47,7 +47,7 @@ impl HostFigures {
     }
 
     fn labels(&self, host: HostId, labels: &Labels) -> Labels {
-        let host = ("host", self.host(host));
+        let host = ("host", self.names.name(host));
         std::iter::once(host).chain(labels.iter().cloned()).collect()
     }
 
@@ -99,8 +99,9 @@ impl HostFigures {
     }
 
     fn ended(&self) -> Shown {
-        let labels =
-            |host, process: &String| vec![("host", self.host(host)), ("process", process.clone())];
+        let labels = |host, process: &String| {
+            vec![("host", self.names.name(host)), ("process", process.clone())]
+        };
         let ended = self.ended.iter();
         ended.map(|((host, name), count)| (labels(*host, name), f64::from(*count))).collect()
     }

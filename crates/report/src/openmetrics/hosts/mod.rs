@@ -9,7 +9,8 @@ mod series;
 use std::collections::BTreeMap;
 
 use throng_observation::host::{
-    HostEvent, HostEventKind, HostId, HostRow, HostSample, HostSeries, SeriesId, catalogue,
+    HostEvent, HostEventKind, HostId, HostNames, HostRow, HostSample, HostSeries, SeriesId,
+    catalogue,
 };
 use throng_observation::{RunTime, untrusted};
 
@@ -32,7 +33,7 @@ const ENDED_MAX: usize = 20;
 /// What is known of all hosts.
 #[derive(Debug)]
 pub(super) struct HostFigures {
-    names: BTreeMap<HostId, String>,
+    names: HostNames,
     /// When the last value of each was read.
     now: BTreeMap<HostId, RunTime>,
     series: BTreeMap<SeriesId, Series>,
@@ -46,7 +47,7 @@ pub(super) struct HostFigures {
 impl Default for HostFigures {
     fn default() -> Self {
         Self {
-            names: BTreeMap::new(),
+            names: HostNames::default(),
             now: BTreeMap::new(),
             series: BTreeMap::new(),
             sums: BTreeMap::new(),
@@ -60,9 +61,7 @@ impl Default for HostFigures {
 impl HostFigures {
     pub(super) fn take(&mut self, row: &HostRow) {
         match row {
-            HostRow::Info(info) => {
-                self.names.insert(info.host, untrusted::name(&info.name).into_owned());
-            }
+            HostRow::Info(info) => self.names.learn(info.host, &untrusted::name(&info.name)),
             HostRow::Series(series) => self.begin(series),
             HostRow::Sample(sample) if sample.value.is_nan() => self.end(sample.series),
             HostRow::Sample(sample) => self.sample(sample),
@@ -150,17 +149,6 @@ impl HostFigures {
             && let Some(last) = self.series.last_key_value().map(|(id, _)| *id)
         {
             self.end(last);
-        }
-    }
-
-    /// The name of a host. Two watches may be of one machine, whose figures are not added.
-    fn host(&self, id: HostId) -> String {
-        match self.names.get(&id) {
-            Some(name) if self.names.values().filter(|other| *other == name).count() == 1 => {
-                name.clone()
-            }
-            Some(name) => format!("{name} {}", id.0),
-            None => format!("host {}", id.0),
         }
     }
 }
