@@ -127,17 +127,33 @@ fn text(cell: &TableCell) -> String {
     }
 }
 
-/// Quotes what RFC 4180 wants quoted. Failure details hold what a server said, so a text that a
-/// spreadsheet would run as a formula gets an apostrophe (also behind blanks, and in the wide forms
-/// that some read as the same), and what would do something to a terminal is written out: a row is
+/// Quotes what RFC 4180 wants quoted. Failure details hold what a server said, so no spreadsheet
+/// may run them as formulas, and what would do something to a terminal is written out: a row is
 /// always one line.
 fn quoted(cell: &str) -> String {
-    let cell = untrusted::escaped(cell, usize::MAX);
-    let begins = cell.trim_start();
-    let is_formula = begins.starts_with(['=', '+', '@', '＝', '＋', '＠', '－'])
-        || begins.starts_with('-') && begins.parse::<f64>().is_err();
-    let cell = if is_formula { format!("'{cell}") } else { cell.into_owned() };
+    let cell = no_formula(&untrusted::escaped(cell, usize::MAX));
     if cell.contains([',', '"']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell }
+}
+
+/// What begins a formula; the wide forms some spreadsheets read as the same.
+const FORMULAS: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+
+/// A text with an apostrophe before what a spreadsheet would run, also behind blanks and quotes. In
+/// countries that write numbers with a comma, spreadsheets split at `;`, in quoted cells too: to
+/// them a quote is one only where the line or a cell of theirs begins.
+fn no_formula(cell: &str) -> String {
+    let begins = cell.trim_start();
+    if begins.starts_with('-') && begins.parse::<f64>().is_ok() {
+        return cell.to_owned();
+    }
+    let mut out = String::with_capacity(cell.len());
+    for (at, part) in cell.split(';').enumerate() {
+        out.push_str(if at > 0 { ";" } else { "" });
+        let begins = part.trim_start_matches(|c: char| c.is_whitespace() || c == '"');
+        out.push_str(if begins.starts_with(FORMULAS) { "'" } else { "" });
+        out.push_str(part);
+    }
+    out
 }
 
 #[cfg(test)]
@@ -156,6 +172,10 @@ mod tests {
             (" =1", "' =1"),
             ("＝1", "'＝1"),
             ("=cmd|' /C calc'!A1", "'=cmd|' /C calc'!A1"),
+            ("x;=HYPERLINK(A1);y", "x;'=HYPERLINK(A1);y"),
+            ("x; -1;;@y;-1", "x;' -1;;'@y;'-1"),
+            ("x;\"=A1;y", "\"x;'\"\"=A1;y\""),
+            ("pid=7;thread=-x;", "pid=7;thread=-x;"),
             ("\t=1\r\n\u{1b}[2J", "\\t=1\\r\\n\\u{1b}[2J"),
         ] {
             assert_eq!(quoted(cell), expect);
