@@ -24,6 +24,8 @@ pub(crate) trait Cell: Sized {
     const SQL_TYPE: &'static str;
     /// Whether the column may hold NULL.
     const NULLABLE: bool = false;
+    /// Whether it is true or false, which SQLite stores as an integer.
+    const IS_FLAG: bool = false;
     /// What it is in rows of a second.
     const PART: Part = Part::Head;
     /// The value as SQLite stores it.
@@ -100,7 +102,6 @@ cells! {
     // a negative number; a negative counter in a damaged file reads as 0.
     u64 as i64, "INTEGER": |n| i64::try_from(*n).unwrap_or(i64::MAX),
         |n| Ok(u64::try_from(n).unwrap_or(0));
-    bool as bool, "INTEGER": |is| *is, Ok;
     f64 as f64, "REAL": |n| *n, Ok;
     Codec as String, "TEXT": |codec| codec.name().to_owned(), |name| Ok(Codec::from_name(&name));
     Layer as String, "TEXT": |layer| layer.key().to_owned(),
@@ -125,6 +126,20 @@ cells! {
     Vec<String> as String, "TEXT": json, from_json;
     Vec<u32> as String, "TEXT": json, from_json;
     Unloaded as String, "TEXT": json, from_json;
+}
+
+impl Cell for bool {
+    const SQL_TYPE: &'static str = "INTEGER";
+    const IS_FLAG: bool = true;
+    fn to_sql(&self) -> ToSqlOutput<'_> {
+        ToSqlOutput::Owned((*self).into())
+    }
+    fn from_sql(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        bool::column_result(value)
+    }
+    fn export(&self) -> Exported {
+        Exported::Cell((*self).into())
+    }
 }
 
 impl Cell for String {
@@ -169,11 +184,15 @@ impl Cell for Distribution {
 impl<T: Cell> Cell for Option<T> {
     const SQL_TYPE: &'static str = T::SQL_TYPE;
     const NULLABLE: bool = true;
+    const IS_FLAG: bool = T::IS_FLAG;
     fn to_sql(&self) -> ToSqlOutput<'_> {
         self.as_ref().map_or(ToSqlOutput::Owned(Value::Null), T::to_sql)
     }
     fn from_sql(value: ValueRef<'_>) -> FromSqlResult<Self> {
         if value == ValueRef::Null { Ok(None) } else { T::from_sql(value).map(Some) }
+    }
+    fn export(&self) -> Exported {
+        self.as_ref().map_or(Exported::Cell(TableCell::Absent), T::export)
     }
 }
 

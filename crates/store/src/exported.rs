@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use throng_observation::canary::{CanaryBrowserRow, CanarySecondRow};
-use throng_observation::host::{HostEvent, HostInfo};
+use throng_observation::host::{HostEvent, HostId, HostInfo, HostNames};
 use throng_observation::run::{
     CrowdRow, DecodedRow, EventRow, GeneratorRow, LayerSwitchRow, SentRow, TrackRow,
 };
@@ -46,6 +46,10 @@ macro_rules! stored_tables {
             #[must_use]
             pub fn columns(self) -> Vec<TableColumn> {
                 match self { $( Self::$table => exported_columns::<$row>(), )+ }
+            }
+
+            fn has_rows(self, db: &Connection) -> rusqlite::Result<bool> {
+                match self { $( Self::$table => table::has_rows::<$row>(db), )+ }
             }
 
             fn each(
@@ -93,15 +97,10 @@ stored_tables! {
 
 /// The tables that have rows.
 pub(crate) fn with_rows(path: &Path) -> Result<Vec<StoredTable>, StoreError> {
-    let is_there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
     at_one_moment(path, |db| {
         let mut tables = Vec::new();
         for table in StoredTable::ALL {
-            let name = table.name();
-            let has_rows = format!("SELECT EXISTS (SELECT 1 FROM {name})");
-            if db.query_row(is_there, [name], |row| row.get(0))?
-                && db.query_row(&has_rows, [], |row| row.get(0))?
-            {
+            if table.has_rows(db)? {
                 tables.push(*table);
             }
         }
@@ -118,8 +117,8 @@ pub(crate) fn each(path: &Path, table: StoredTable, take: &mut Take<'_>) -> Resu
 struct Known {
     /// Names of the cohorts by number.
     cohorts: Vec<String>,
-    /// The watched hosts.
-    hosts: Vec<HostInfo>,
+    /// Names of the watched hosts.
+    hosts: HostNames,
     has_wrong_sender_clock: bool,
 }
 
@@ -128,24 +127,19 @@ impl Known {
         let found = "SELECT EXISTS (SELECT 1 FROM event WHERE kind = ?1)";
         Ok(Self {
             cohorts: info::outline(db)?.info.cohorts,
-            hosts: list(db)?,
+            hosts: HostNames::of(&list::<HostInfo>(db)?),
             has_wrong_sender_clock: db.query_row(found, [SENDER_CLOCK_EVENT], |row| row.get(0))?,
         })
     }
 
-    /// The name of a numbered thing; one without a name keeps its number.
-    fn name(name: Option<&String>, number: i64) -> TableCell {
+    /// The name of a cohort; one without a name keeps its number.
+    fn cohort(&self, number: i64) -> TableCell {
+        let name = usize::try_from(number).ok().and_then(|at| self.cohorts.get(at));
         name.cloned().unwrap_or_else(|| number.to_string()).into()
     }
 
-    fn cohort(&self, number: i64) -> TableCell {
-        let at = usize::try_from(number).ok();
-        Self::name(at.and_then(|at| self.cohorts.get(at)), number)
-    }
-
     fn host(&self, number: i64) -> TableCell {
-        let host = self.hosts.iter().find(|host| i64::from(host.host.0) == number);
-        Self::name(host.map(|host| &host.name), number)
+        u8::try_from(number).ok().map(|id| self.hosts.name(HostId(id))).into()
     }
 }
 
@@ -170,6 +164,7 @@ impl Form {
             ("BLOB", _) => Self::Samples,
             ("INTEGER", "cohort") => Self::Cohort,
             ("INTEGER", "host") => Self::Host,
+            ("INTEGER", _) if column.is_flag => Self::Same(CellType::Flag),
             ("INTEGER", name) if name.ends_with(MICROSECONDS) => Self::Seconds,
             ("INTEGER", _) => Self::Same(CellType::Integer),
             ("TEXT", _) => Self::Same(CellType::Text),

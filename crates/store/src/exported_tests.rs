@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use throng_observation::host::{HostEventKind, HostId, HostRow};
+use throng_observation::host::{HostEventKind, HostRow};
 use throng_observation::run::{CohortId, Ending, ParticipantId, Row, RunInfo};
 use throng_observation::{
     CaptureBasis, Codec, Counters as _, Distribution, MediaKind, OneWayDelay, RunTime,
@@ -100,7 +100,32 @@ fn rows_read_as_they_were_stored_with_names_seconds_and_quantiles() {
     assert_eq!(track["capture_basis"], "sender_report".into());
     let event = &rows(&written, StoredTable::Events)[0];
     assert_eq!((&event["at_s"], &event["detail"]), (&TableCell::Number(-0.25), &"=1+1".into()));
-    assert_eq!(rows(&written, StoredTable::HostEvents)[0]["host"], "3".into());
+    assert_eq!(rows(&written, StoredTable::HostEvents)[0]["host"], "host 3".into());
+}
+
+#[test]
+fn hosts_of_one_name_are_told_apart_and_flags_are_no_numbers() {
+    let mut all = Vec::new();
+    for host in [HostId(0), HostId(1)] {
+        let info = HostInfo { host, name: "lab".into(), ..HostInfo::default() };
+        let began = HostEvent::new(host, RunTime(0), HostEventKind::Mark, "begins");
+        all.extend([Row::Host(HostRow::Info(info)), Row::Host(HostRow::Event(began))]);
+    }
+    let hold = |number, bad_to_the_end| {
+        Row::Hold(Box::new(HoldRow { number, bad_to_the_end, ..HoldRow::default() }))
+    };
+    all.extend([hold(1, false), hold(2, true)]);
+    let written = written(all);
+    let cells = |table, column: &str| -> Vec<TableCell> {
+        rows(&written, table).iter().map(|row| row[column].clone()).collect()
+    };
+    let hosts: [TableCell; 2] = ["lab 0".into(), "lab 1".into()];
+    assert_eq!(cells(StoredTable::HostEvents, "host"), hosts);
+    let ends: [TableCell; 2] = [false.into(), true.into()];
+    assert_eq!(cells(StoredTable::Holds, "bad_to_the_end"), ends);
+    let browsers = StoredTable::CanaryBrowsers.columns();
+    let is_own = browsers.iter().find(|column| column.name == "failure_is_own");
+    assert_eq!(is_own.map(|column| column.holds), Some(CellType::Flag));
 }
 
 #[test]
@@ -125,7 +150,13 @@ fn a_folder_of_an_earlier_version_is_exported() {
     let track = &rows(&written, StoredTable::Tracks)[0];
     assert_eq!((&track["missing_s"], &track["packets_original"]), (&0.0_f64.into(), &0_i64.into()));
     assert!(rows(&written, StoredTable::Experience).is_empty());
-    RunFolder::export(written.path().join("run"), StoredTable::Tracks, |_| false).unwrap();
+    let mut taken = 0;
+    RunFolder::export(written.path().join("run"), StoredTable::Tracks, |_| {
+        taken += 1;
+        false
+    })
+    .unwrap();
+    assert_eq!(taken, 1);
 }
 
 /// A counter that is added is exported without more.

@@ -189,9 +189,8 @@ impl RunFolder {
         in_progress(path.as_ref(), reader::outline)
     }
 
-    /// Reads the run's information, its crowd, events and holds, and which hosts and series were
-    /// watched: what the rows of its other tables are shown with, in memory that depends little on
-    /// the length of the run.
+    /// Reads the run's information, its crowd, events and holds: what the rows of its other tables
+    /// are shown with, in memory that depends little on the length of the run.
     ///
     /// # Errors
     /// As [`RunFolder::read`].
@@ -218,6 +217,14 @@ impl RunFolder {
         mut each: impl FnMut(Vec<TableCell>) -> bool,
     ) -> Result<(), StoreError> {
         exported::each(&database(path.as_ref())?, table, &mut each)
+    }
+
+    /// Whether a table has rows; [`Table::HostSamples`], whether there are samples.
+    ///
+    /// # Errors
+    /// As [`RunFolder::read`].
+    pub fn has_rows(path: impl AsRef<Path>, table: Table) -> Result<bool, StoreError> {
+        selected::has_rows(&database(path.as_ref())?, table)
     }
 
     /// The results of decoding the run's tapped tracks.

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode};
-use throng_observation::host::HostData;
 use throng_observation::run::RunData;
 
 use crate::schema::check_identity;
@@ -31,17 +30,11 @@ pub(crate) fn outline(path: &Path) -> Result<RunData, StoreError> {
     at_one_moment(path, |db| Ok(RunData { holds: list(db)?, ..info::outline(db)? }))
 }
 
-/// Reads the run's information, its crowd, events and holds, and which hosts and series were
-/// watched: what the rows of its other tables are shown with.
+/// Reads the run's information, its crowd, events and holds: what the rows of its other tables are
+/// shown with.
 pub(crate) fn context(path: &Path) -> Result<RunData, StoreError> {
     at_one_moment(path, |db| {
-        Ok(RunData {
-            crowd: list(db)?,
-            events: list(db)?,
-            holds: list(db)?,
-            host: HostData { hosts: list(db)?, series: list(db)?, ..HostData::default() },
-            ..info::outline(db)?
-        })
+        Ok(RunData { crowd: list(db)?, events: list(db)?, holds: list(db)?, ..info::outline(db)? })
     })
 }
 

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use rusqlite::Connection;
-use throng_observation::host::{HostRow, HostSample};
+use throng_observation::host::{HostInfo, HostRow, HostSample, HostSeries};
 use throng_observation::run::{
     CohortId, DecodedRow, ParticipantRow, Row, RunData, SeriesRow, TrackRow,
 };
@@ -57,7 +57,7 @@ pub enum Table {
     Playback,
     /// As [`Row::Player`], by their participants.
     Players,
-    /// As samples of [`Row::Host`], by time and series.
+    /// As [`Row::Host`]: the watched hosts and their series, then the samples by time and series.
     HostSamples,
 }
 
@@ -117,10 +117,30 @@ pub(crate) fn each(
         Table::Players => {
             table::each(db, PlayerRow::ORDER, |_| None, |row| take(Row::Player(Box::new(row))))
         }
-        Table::HostSamples => {
-            let order = HostSample::ORDER;
-            table::each(db, order, |_| None, |row| take(Row::Host(HostRow::Sample(row))))
-        }
+        Table::HostSamples => host_samples(db, take),
+    })
+}
+
+/// Samples after what they are of, all of one moment: in a run in progress series begin at any
+/// time.
+fn host_samples(db: &Connection, take: &mut dyn FnMut(Row) -> bool) -> rusqlite::Result<()> {
+    let hosts = table::list::<HostInfo>(db)?.into_iter().map(HostRow::Info);
+    let series = table::list::<HostSeries>(db)?.into_iter().map(HostRow::Series);
+    if !hosts.chain(series).all(|row| take(Row::Host(row))) {
+        return Ok(());
+    }
+    table::each(db, HostSample::ORDER, |_| None, |row| take(Row::Host(HostRow::Sample(row))))
+}
+
+/// Whether `table` has rows: of hosts, samples.
+pub(crate) fn has_rows(path: &Path, table: Table) -> Result<bool, StoreError> {
+    at_one_moment(path, |db| match table {
+        Table::Series => table::has_rows::<SeriesRow>(db),
+        Table::Participants => table::has_rows::<ParticipantRow>(db),
+        Table::Tracks => table::has_rows::<TrackRow>(db),
+        Table::Playback => table::has_rows::<PlaybackRow>(db),
+        Table::Players => table::has_rows::<PlayerRow>(db),
+        Table::HostSamples => table::has_rows::<HostSample>(db),
     })
 }
 

@@ -12,6 +12,8 @@ use crate::cells::{Binder, Cell, Cells};
 pub(crate) struct Column {
     pub(crate) name: &'static str,
     pub(crate) sql_type: &'static str,
+    /// Whether it is true or false.
+    pub(crate) is_flag: bool,
     declaration: String,
     /// What is read from a folder of an earlier version, which lacks the column: an expression of
     /// SQL. Without one, a file that lacks it is damaged.
@@ -33,13 +35,20 @@ impl Column {
     pub(crate) fn new<T: Cell>(name: &'static str) -> Self {
         let null = if T::NULLABLE { "" } else { " NOT NULL" };
         let declaration = format!("{name} {}{null}", T::SQL_TYPE);
-        Self { name, sql_type: T::SQL_TYPE, declaration, older: None, part: T::PART }
+        Self {
+            name,
+            sql_type: T::SQL_TYPE,
+            is_flag: T::IS_FLAG,
+            declaration,
+            older: None,
+            part: T::PART,
+        }
     }
 
     /// A column that may hold NULL, of a type of SQL that no [`Cell`] has.
     pub(crate) fn declared(name: &'static str, sql_type: &'static str) -> Self {
         let declaration = format!("{name} {sql_type}");
-        Self { name, sql_type, declaration, older: None, part: Part::Head }
+        Self { name, sql_type, is_flag: false, declaration, older: None, part: Part::Head }
     }
 
     /// The column, which came later than its table.
@@ -276,6 +285,15 @@ pub(crate) fn list<T: Stored>(db: &Connection) -> rusqlite::Result<Vec<T>> {
         },
     )?;
     Ok(rows)
+}
+
+/// Whether the table has rows; none where the folder is of a version without this table.
+pub(crate) fn has_rows<T: Stored>(db: &Connection) -> rusqlite::Result<bool> {
+    let is_there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
+    if T::MAY_BE_ABSENT && !db.query_row(is_there, [T::TABLE], |row| row.get::<_, bool>(0))? {
+        return Ok(false);
+    }
+    db.query_row(&format!("SELECT EXISTS (SELECT 1 FROM {})", T::TABLE), [], |row| row.get(0))
 }
 
 /// Calls `take` with the rows one by one in `order`, until it has enough. `instead` is read in

@@ -9,15 +9,16 @@ mod row_writer;
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::path::Path;
 
-use throng_observation::host::HostRow;
 use throng_observation::run::{Row, RunData};
 use throng_observation::{LatencyBasis, LatencyVote, TableCell, TableColumn};
 use throng_report::csv;
 use throng_store::{RunFolder, StoreError, StoredTable, Table as Stored};
 
 pub(crate) use format::Format;
+use row_writer::RowWriter;
 
 /// Takes a row, and says whether it wants another one.
 type Take<'a> = dyn FnMut(Vec<TableCell>) -> bool + 'a;
@@ -43,15 +44,26 @@ pub(crate) fn put(
     let failed = |error| StoreError::Io { path: folder.path().join(&name), error };
     let mut rows = 0;
     folder.put_with(&name, |file| {
-        let mut out = format.begin(&table.columns, file).map_err(failed)?;
-        let mut written = Ok(());
-        (table.rows)(&mut |cells| {
-            written = out.row(cells);
-            rows += 1;
-            written.is_ok()
-        })?;
-        written.and_then(|()| out.finish()).map_err(failed)
+        let out = format.begin(&table.columns, file).map_err(failed)?;
+        rows = write(table, out, failed)?;
+        Ok(())
     })?;
+    Ok(rows)
+}
+
+/// Writes all rows, unless the writer fails at one; their number.
+fn write(
+    table: &Table<'_>,
+    mut out: Box<dyn RowWriter + '_>,
+    failed: impl FnOnce(io::Error) -> StoreError,
+) -> Result<u64, StoreError> {
+    let (mut rows, mut written) = (0, Ok(()));
+    (table.rows)(&mut |cells| {
+        written = out.row(cells);
+        rows += 1;
+        written.is_ok()
+    })?;
+    written.and_then(|()| out.finish()).map_err(failed)?;
     Ok(rows)
 }
 
@@ -63,17 +75,27 @@ pub(crate) fn of_run<'a>(
     whole: impl FnOnce() -> Result<RunData, StoreError>,
 ) -> Result<Vec<Table<'a>>, StoreError> {
     let stored = RunFolder::stored_tables(path)?;
-    let mut tables = vec![the_run(run), series(path, run), participants(path, run)];
-    if has_players(path)? {
-        tables.extend([playback(path, run, latency_basis(path)?), players(path)]);
+    let has = |table| RunFolder::has_rows(path, table);
+    let mut tables = vec![the_run(run)];
+    if has(Stored::Series)? {
+        tables.push(series(path, run));
+    }
+    if has(Stored::Participants)? {
+        tables.push(participants(path, run));
+    }
+    if has(Stored::Playback)? {
+        tables.push(playback(path, run, latency_basis(path)?));
+    }
+    if has(Stored::Players)? {
+        tables.push(players(path));
     }
     if stored.contains(&StoredTable::Sent)
-        && let Some(rows) = csv::pair_rows(&whole()?)
+        && let Some(rows) = csv::pair_rows(&whole()?).filter(|rows| !rows.is_empty())
     {
         tables.push(of_rows("conference", csv::pair_columns(), rows));
     }
-    if !run.host.series.is_empty() {
-        tables.push(hosts(path, run));
+    if has(Stored::HostSamples)? {
+        tables.push(hosts(path));
     }
     tables.extend(stored.into_iter().map(|table| as_stored(path, table)));
     Ok(tables)
@@ -118,12 +140,18 @@ pub(crate) fn players(path: &Path) -> Table<'_> {
 }
 
 /// `hosts.csv`, in order of time: as it is stored.
-fn hosts<'a>(path: &'a Path, run: &'a RunData) -> Table<'a> {
-    let rows = csv::HostRows::of(&run.host);
-    of_store(path, "hosts", csv::host_columns(), Stored::HostSamples, move |row| match row {
-        Row::Host(HostRow::Sample(sample)) => rows.row(&sample),
-        _ => None,
-    })
+fn hosts(path: &Path) -> Table<'_> {
+    Table {
+        name: "hosts",
+        columns: csv::host_columns(),
+        rows: Box::new(move |take| {
+            let mut rows = csv::HostRows::default();
+            RunFolder::each(path, Stored::HostSamples, |row| {
+                let Row::Host(row) = row else { return true };
+                rows.row(&row).is_none_or(&mut *take)
+            })
+        }),
+    }
 }
 
 /// A table as `run.db` has it.
@@ -170,15 +198,6 @@ fn of_rows(
             Ok(())
         }),
     }
-}
-
-fn has_players(path: &Path) -> Result<bool, StoreError> {
-    let mut has_any = false;
-    RunFolder::each(path, Stored::Players, |_| {
-        has_any = true;
-        false
-    })?;
-    Ok(has_any)
 }
 
 /// By what the latency of players is measured, as all seconds decide.

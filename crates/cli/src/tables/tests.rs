@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 use throng_observation::CellType;
-use throng_observation::host::{HostInfo, HostSample, HostSeries, SeriesId};
+use throng_observation::host::{HostId, HostInfo, HostRow, HostSample, HostSeries, SeriesId};
 use throng_observation::run::{
     CohortId, EventRow, ParticipantId, ParticipantRow, RunInfo, SeriesRow,
 };
 use throng_observation::{MediaKind, Outcome, Phase, PlaybackCounters, PlayerRow, RunTime};
+use throng_store::RunWriter;
 
 use super::*;
 
@@ -66,14 +67,24 @@ fn rows() -> Vec<Row> {
 
 /// A run, and a folder for tables.
 fn written() -> (tempfile::TempDir, RunFolder) {
+    let (place, folder, _) = in_progress(rows());
+    (place, folder)
+}
+
+/// A run that goes on after these rows, and a folder for tables.
+fn in_progress(rows: Vec<Row>) -> (tempfile::TempDir, RunFolder, RunWriter) {
     let place = tempfile::tempdir().unwrap();
     let info = RunInfo { cohorts: vec!["viewers".into()], ..RunInfo::default() };
     let mut writer = RunFolder::create(place.path().join("run"), &info).unwrap();
-    rows().into_iter().for_each(|row| writer.write(row));
-    writer.commit().unwrap();
+    put_rows(&mut writer, rows);
     throng_store::create_new_private(place.path().join("tables")).unwrap();
     let folder = RunFolder::open(place.path().join("tables")).unwrap();
-    (place, folder)
+    (place, folder, writer)
+}
+
+fn put_rows(writer: &mut RunWriter, rows: Vec<Row>) {
+    rows.into_iter().for_each(|row| writer.write(row));
+    writer.commit().unwrap();
 }
 
 /// Writes all tables of the run in a format; how many rows each has.
@@ -140,6 +151,60 @@ fn a_csv_has_the_lines_of_the_report() {
         "{participants}"
     );
     assert_eq!(of("event.csv"), "at_s,participant,kind,count,detail\r\n2,,path_host,1,a\\nb\r\n");
+}
+
+#[test]
+fn tables_without_rows_have_no_file() {
+    let watched = Row::Host(HostRow::Series(HostSeries::default()));
+    let (place, folder, _) = in_progress(vec![watched]);
+    let all = put_all(place.path(), &folder, Format::Csv);
+    assert_eq!(all, BTreeMap::from([("run", 1)]), "a series without samples has no row");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn samples_of_a_series_that_has_just_begun_are_written_and_each_watch_has_its_own() {
+    let (place, folder, mut writer) = in_progress(rows());
+    let path = place.path().join("run");
+    let run = RunFolder::context(&path).unwrap();
+    let tables = of_run(&path, &run, || unreachable!("it is no conference")).unwrap();
+    let info = HostInfo { host: HostId(1), name: "media one".into(), ..HostInfo::default() };
+    let series = HostSeries { id: SeriesId(1), host: HostId(1), ..HostSeries::default() };
+    let sample = HostSample { series: SeriesId(1), at: RunTime(1_000_000), value: 0.5 };
+    let begun = [HostRow::Info(info), HostRow::Series(series), HostRow::Sample(sample)];
+    put_rows(&mut writer, begun.map(Row::Host).into());
+    let hosts = tables.iter().find(|table| table.name == "hosts").unwrap();
+    assert_eq!(put(&folder, hosts, Format::JsonLines).unwrap(), 3);
+    let objects = objects(&folder, "hosts");
+    let names: Vec<&str> = objects.iter().filter_map(|row| row["host"].as_str()).collect();
+    assert_eq!(names, ["media one 0", "media one 0", "media one 1"]);
+}
+
+/// Fails at its second row, and at no later one.
+#[derive(Default)]
+struct FailsOnce {
+    rows: u32,
+}
+
+impl RowWriter for FailsOnce {
+    fn row(&mut self, _: Vec<TableCell>) -> io::Result<()> {
+        self.rows += 1;
+        if self.rows == 2 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_row_that_is_not_written_ends_the_table() {
+    let rows = (0..5_i64).map(|n| vec![n.into()]).collect();
+    let table = of_rows("five", vec![TableColumn::new("n", CellType::Integer)], rows);
+    let failed = |error| StoreError::Io { path: "five.csv".into(), error };
+    let error = write(&table, Box::<FailsOnce>::default(), failed).unwrap_err();
+    assert!(matches!(&error, StoreError::Io { error, .. }
+        if error.kind() == io::ErrorKind::StorageFull));
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! `hosts.csv`: a row for each sample of each series of the watched hosts. Labels are `name=value`
 //! with `;` between them; an absent value ends a series.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use throng_observation::CellType::{self, Number, Text};
-use throng_observation::host::{HostData, HostId, HostSample, HostSeries, SeriesId, Unit};
+use throng_observation::host::{
+    HostData, HostNames, HostRow, HostSample, HostSeries, SeriesId, Unit,
+};
 use throng_observation::run::RunData;
 use throng_observation::{TableCell, TableColumn};
 
@@ -27,45 +29,57 @@ pub fn host_columns() -> Vec<TableColumn> {
 
 /// What the rows of each series have in common: a series may have millions of samples, and its name
 /// and labels are formatted once.
-#[derive(Debug)]
-pub struct HostRows<'a>(HashMap<SeriesId, OfSeries<'a>>);
+#[derive(Debug, Default)]
+pub struct HostRows {
+    names: HostNames,
+    series: HashMap<SeriesId, OfSeries>,
+}
 
 #[derive(Debug)]
-struct OfSeries<'a> {
+struct OfSeries {
     host: String,
-    metric: &'a str,
+    metric: String,
     labels: String,
     unit: &'static str,
 }
 
-impl<'a> HostRows<'a> {
+impl HostRows {
     /// Those of hosts and their series.
-    #[must_use]
-    pub fn of(host: &'a HostData) -> Self {
-        let names: BTreeMap<HostId, &str> =
-            host.hosts.iter().map(|info| (info.host, info.name.as_str())).collect();
-        let of_series = |series: &'a HostSeries| {
-            let labels: Vec<_> =
-                series.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            let name = names.get(&series.host).map(|name| (*name).to_owned());
-            OfSeries {
-                host: name.unwrap_or_else(|| series.host.0.to_string()),
-                metric: &series.metric,
-                labels: labels.join(";"),
-                unit: unit(series.unit),
-            }
+    pub(super) fn of(host: &HostData) -> Self {
+        let mut rows = Self { names: HostNames::of(&host.hosts), ..Self::default() };
+        host.series.iter().for_each(|series| rows.begin(series));
+        rows
+    }
+
+    /// Learns of the hosts and then of their series, and returns the rows of the samples that
+    /// follow; none of one whose series is not known.
+    pub fn row(&mut self, row: &HostRow) -> Option<Vec<TableCell>> {
+        match row {
+            HostRow::Info(info) => self.names.learn(info.host, &info.name),
+            HostRow::Series(series) => self.begin(series),
+            HostRow::Sample(sample) => return self.sample(sample),
+            HostRow::Event(_) | HostRow::Profile(_) => {}
+        }
+        None
+    }
+
+    fn begin(&mut self, series: &HostSeries) {
+        let of = OfSeries {
+            host: self.names.name(series.host),
+            metric: series.metric.clone(),
+            labels: labels(series),
+            unit: unit(series.unit),
         };
-        Self(host.series.iter().map(|series| (series.id, of_series(series))).collect())
+        self.series.insert(series.id, of);
     }
 
     /// The row of a sample; `None` where its series is not known.
-    #[must_use]
-    pub fn row(&self, sample: &HostSample) -> Option<Vec<TableCell>> {
-        let of = self.0.get(&sample.series)?;
+    pub(super) fn sample(&self, sample: &HostSample) -> Option<Vec<TableCell>> {
+        let of = self.series.get(&sample.series)?;
         Some(vec![
             sample.at.as_secs_f64().into(),
             of.host.as_str().into(),
-            of.metric.into(),
+            of.metric.as_str().into(),
             of.labels.as_str().into(),
             of.unit.into(),
             sample.value.into(),
@@ -77,8 +91,18 @@ impl<'a> HostRows<'a> {
 #[must_use]
 pub fn hosts(run: &RunData) -> String {
     let rows = HostRows::of(&run.host);
-    let lines = run.host.samples.iter().filter_map(|sample| rows.row(sample));
+    let lines = run.host.samples.iter().filter_map(|sample| rows.sample(sample));
     lines.fold(header(&host_columns()), |out, row| out + &line(&row))
+}
+
+/// The labels in one text, in which `%` and `;` of theirs are percent-encoded: programs choose the
+/// names of their threads, and none may look like another label.
+fn labels(series: &HostSeries) -> String {
+    let escaped = |text: &str| text.replace('%', "%25").replace(';', "%3B");
+    let label = |(name, value): (&String, &String)| {
+        format!("{}={}", escaped(name).replace('=', "%3D"), escaped(value))
+    };
+    series.labels.iter().map(label).collect::<Vec<_>>().join(";")
 }
 
 fn unit(unit: Unit) -> &'static str {
@@ -94,6 +118,12 @@ fn unit(unit: Unit) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use throng_observation::RunTime;
+    use throng_observation::host::{HostId, HostInfo};
+    use throng_observation::percent::decoded;
+
     use super::*;
 
     #[test]
@@ -106,5 +136,44 @@ mod tests {
             line,
             "-3.97,media one,thread.cpu,pid=4000;process=janus;thread=hloop 1;tid=4012,ratio,0"
         );
+    }
+
+    #[test]
+    fn what_a_thread_is_called_is_no_other_label() {
+        let named = [("process", "media"), ("thread", "x;tid=1 100%3B"), ("tid", "4012")];
+        let series = HostSeries {
+            labels: named.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            ..HostSeries::default()
+        };
+        let text = labels(&series);
+        assert_eq!(text, "process=media;thread=x%3Btid=1 100%253B;tid=4012");
+        let read = text.split(';').map(|label| label.split_once('=').unwrap());
+        let read: Vec<_> = read.map(|(name, value)| (name, decoded(value))).collect();
+        assert_eq!(read, named.map(|(name, value)| (name, value.to_owned())));
+        let odd = BTreeMap::from([("a=b;c%".to_owned(), "=".to_owned())]);
+        assert_eq!(labels(&HostSeries { labels: odd, ..series }), "a%3Db%3Bc%25==");
+    }
+
+    #[test]
+    fn two_watches_of_one_machine_have_lines_of_their_own() {
+        let mut rows = HostRows::default();
+        let hosts = [HostId(0), HostId(1)];
+        let info = |host| HostInfo { host, name: "lab".into(), ..HostInfo::default() };
+        let series = |host: HostId| HostSeries {
+            id: SeriesId(host.0.into()),
+            host,
+            metric: "host.cpu.busy".into(),
+            ..HostSeries::default()
+        };
+        for row in hosts.map(|host| HostRow::Info(info(host))) {
+            assert_eq!(rows.row(&row), None);
+        }
+        for row in hosts.map(|host| HostRow::Series(series(host))) {
+            assert_eq!(rows.row(&row), None);
+        }
+        let sample = |id| HostSample { series: SeriesId(id), at: RunTime(0), value: 1.0 };
+        let mut host = |id| rows.row(&HostRow::Sample(sample(id))).map(|row| row[1].clone());
+        let expect = [Some(TableCell::from("lab 0")), Some("lab 1".into()), None];
+        assert_eq!([host(0), host(1), host(2)], expect);
     }
 }

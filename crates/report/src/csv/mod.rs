@@ -197,7 +197,7 @@ mod tests {
         check(participant_columns(), participant_row(&run, &run.participants[0]));
         check(run_columns(), run_row(&run));
         let watched = crate::server::tests::watched();
-        let sample = HostRows::of(&watched.host).row(&watched.host.samples[0]);
+        let sample = HostRows::of(&watched.host).sample(&watched.host.samples[0]);
         check(host_columns(), sample.unwrap());
         let lesson = crate::conference::tests::lesson(4, 20, |_| 1.0);
         pair_rows(&lesson).unwrap().into_iter().for_each(|row| check(pair_columns(), row));
