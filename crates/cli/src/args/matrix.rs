@@ -44,9 +44,9 @@ pub(crate) struct Matrix {
     /// Also add the answer as Markdown to the end of this file, such as $GITHUB_STEP_SUMMARY
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Serve the page of the answer while the runs are made, at http://ADDRESS/: 7090 (of this
-    /// machine alone), 127.0.0.1:0 (any free port), loadgen.lan:7090; the address that is printed
-    /// has the token by which the command can be ended there; docs/serve.md
+    /// Serve the page of the answer while the runs are made, at http://ADDRESS/; the address that
+    /// is printed has the token by which the command can be ended there; docs/serve.md. ADDRESS is
+    /// PORT (of this machine alone) or HOST:PORT; port 0 is any that is free
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) serve: Option<ListenAddress>,
     /// Print matrix.json at the end instead of the tables

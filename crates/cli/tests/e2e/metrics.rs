@@ -23,7 +23,9 @@ impl Exporter {
         let all = [args, &["--prometheus", "127.0.0.1:0"]].concat();
         let mut child = started(Command::new(THRONG).args(all));
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let address = loop {
+        // Owned from the start, so that one that says no address is ended as well.
+        let mut exporter = Self { child, address: String::new() };
+        exporter.address = loop {
             let line = lines.next().expect("it says where its figures are").unwrap();
             if let Some(url) = line.strip_prefix("metrics") {
                 let address = url.trim().strip_prefix("http://").unwrap();
@@ -32,7 +34,7 @@ impl Exporter {
         };
         // Whatever else it says is read, so that it never waits for a reader.
         std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address }
+        exporter
     }
 
     fn ask(&self, headers: &str) -> String {
@@ -47,6 +49,7 @@ impl Exporter {
 /// The answer to a request, with its head.
 fn ask(address: &str, headers: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(WITHIN)).unwrap();
     write!(stream, "GET /metrics HTTP/1.1\r\n{headers}\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();

@@ -34,10 +34,7 @@ impl Recorder {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let keeps = Arc::clone(&keeps);
-                std::thread::spawn(move || {
-                    let recorded = answer(stream, status);
-                    keeps.lock().unwrap().extend(recorded);
-                });
+                std::thread::spawn(move || serve(stream, status, &keeps));
             }
         });
         Self { address, kept }
@@ -69,8 +66,8 @@ impl Recorder {
     }
 }
 
-/// Reads a request and answers it.
-fn answer(stream: TcpStream, status: &str) -> Option<Recorded> {
+/// Reads a request, keeps it, and answers it then: who has the answer finds it kept.
+fn serve(stream: TcpStream, status: &str, keeps: &Mutex<Vec<Recorded>>) -> Option<()> {
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
     let (mut reader, mut head) = (BufReader::new(stream), String::new());
     while !head.ends_with("\r\n\r\n") {
@@ -83,9 +80,9 @@ fn answer(stream: TcpStream, status: &str) -> Option<Recorded> {
     let length = length.map_or(0, |(_, length)| length.trim().parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
+    keeps.lock().unwrap().push(Recorded { head, body: String::from_utf8(body).ok()? });
     let rest = "Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
-    reader.get_mut().write_all(format!("HTTP/1.1 {status}\r\n{rest}").as_bytes()).ok()?;
-    Some(Recorded { head, body: String::from_utf8(body).ok()? })
+    reader.get_mut().write_all(format!("HTTP/1.1 {status}\r\n{rest}").as_bytes()).ok()
 }
 
 /// A run of these arguments that sends to a collector.
@@ -170,8 +167,10 @@ fn a_join_that_fails_is_a_trace_with_an_error_which_its_request_named() {
 #[test]
 fn a_collector_that_is_away_or_silent_costs_a_run_a_message_and_two_seconds() {
     let stage = Stage::start(None, "127.0.0.1:0", &[]);
-    // A port that nobody has: it was free a moment ago.
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    // The port of a connection, which nobody else gets and nobody listens on.
+    let connected = TcpStream::connect(silent.local_addr().unwrap()).unwrap();
+    let closed = connected.local_addr().unwrap();
     let target = stage.target();
     let view = ["view", &target, "-n", "1", "--for", "3s", "--plain"];
     let (ran, ()) = valid(|| (ran(&format!("http://{closed}"), &view), ()));
@@ -179,7 +178,6 @@ fn a_collector_that_is_away_or_silent_costs_a_run_a_message_and_two_seconds() {
     assert_eq!(ran.stderr.matches("the run goes on").count(), 1, "{ran}");
     assert!(ran.stderr.contains("spans did not arrive"), "{ran}");
 
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let began = Instant::now();
     let said = plain(&["watch", "--quiet", "--for", "2s", "--otlp", &url]);

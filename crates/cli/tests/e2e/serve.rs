@@ -34,6 +34,8 @@ impl Served {
     pub(crate) fn start_by(mut command: Command, args: &[&str]) -> Self {
         let mut child = started(command.args(args));
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        // Owned from the start, so that one that says no address is ended as well.
+        let mut served = Self { child, address: String::new(), token: String::new() };
         let url = loop {
             let line = lines.next().expect("it says where its pages are").unwrap();
             if let Some((_, url)) = line.split_once(" http://") {
@@ -43,8 +45,9 @@ impl Served {
         // Whatever else it says is read, so that it never waits for a reader.
         std::thread::spawn(move || lines.for_each(drop));
         let (address, token) = url.split_once('/').unwrap();
-        let token = token.strip_prefix("#token=").unwrap_or_default().to_owned();
-        Self { child, address: address.to_owned(), token }
+        address.clone_into(&mut served.address);
+        token.strip_prefix("#token=").unwrap_or_default().clone_into(&mut served.token);
+        served
     }
 
     pub(crate) fn url(&self) -> String {

@@ -13,9 +13,9 @@ use super::participants::{Participants, Sender};
 use crate::clock::RunClock;
 
 /// The interval as it is counted; `None` while it has no meaning. `due_for_us`: if no packet
-/// arrived, how long media had been expected to begin when the interval began. `awaited_for_us`: how long
-/// the first frame had been awaited. `is_intended`: for some of the interval the sender sent
-/// nothing on purpose.
+/// arrived, how long media had been expected to begin when the interval began. `awaited_for_us`:
+/// how long the first frame had been awaited. `is_intended`: for some of the interval the sender
+/// sent nothing on purpose.
 fn judge(
     mut interval: TrackInterval,
     due_for_us: Option<i64>,

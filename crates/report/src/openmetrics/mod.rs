@@ -6,7 +6,8 @@
 //! ```
 //! Names, units and meanings of sums, of objectives and of hosts come from their catalogues, so
 //! that a new one is exposed without a line here; the others are in `declared.rs`. Labels are
-//! bounded: a larger crowd, server or fleet has no more series. `crate::otlp` sends the same families.
+//! bounded: a larger crowd, server or fleet has no more series. `crate::otlp` sends the same
+//! families.
 
 mod bounded;
 mod declared;

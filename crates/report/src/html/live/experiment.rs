@@ -31,7 +31,8 @@ pub fn experiment_strip(run: Option<(&RunInProgress, u64)>, so_far: &[String]) -
         );
         let _ = write!(
             out,
-            "<b>{place}</b><span><a href=\"{}/report.html\">{}</a></span><span>for {for_s} s</span>",
+            "<b>{place}</b><span><a href=\"{}/report.html\">{}</a></span>\
+             <span>for {for_s} s</span>",
             escape(&run.folder),
             escape(&run.label)
         );
