@@ -1,8 +1,10 @@
-//! Connections. Clients are few, slow ones are cut off, and those who ask in a loop wait, so that
-//! the crowd keeps its cores.
+//! Connections. Clients are few, those that read nothing are cut off, and those who ask in a loop
+//! wait, so that the crowd keeps its cores. Who waits for one thing keeps nobody from another: a
+//! connection has a place among those that ask, and takes one of another kind with its answer.
 
 use std::convert::Infallible;
 use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,42 +18,37 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::{sleep, timeout};
 
 use super::Site;
+use super::counted::Counted;
+use super::limits::Limits;
 use super::meant::refusal;
 use super::reply::{Body, Make, Reply, Whole, of_stream, of_whole, text};
-
-/// Most connections at a time that wait for an answer; further ones wait in the listener's backlog.
-const CONNECTIONS_MAX: usize = 8;
-/// Most readers of events at a time.
-const STREAMS_MAX: u32 = 16;
-/// The time from a connection to its request, and from the last event to the end of its stream.
-const STEP_LASTS: Duration = Duration::from_secs(5);
-/// The time in which an answer is read: the page of a long run has some megabytes.
-const READ_LASTS: Duration = Duration::from_secs(30);
-/// How long the end waits for those who read events.
-const END_LASTS: Duration = Duration::from_secs(1);
-/// The time between two connections: a hundred a second.
-const PAUSE: Duration = Duration::from_millis(10);
-/// Most bytes of the head of a request.
-const HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// Answers on `socket`, for which a host was asked, until the sender of `stopped` is gone.
 pub(super) async fn run(
     socket: TcpListener,
     host: String,
     site: impl Site,
+    limits: Limits,
     stopped: oneshot::Receiver<()>,
 ) {
-    let streams = Arc::new(Semaphore::new(STREAMS_MAX as usize));
-    let turn = Arc::new(Semaphore::new(1));
-    let shared = Arc::new(Shared { site: Mutex::new(site), host, streams, turn });
+    let places = |most: usize| Arc::new(Semaphore::new(most));
+    let shared = Arc::new(Shared {
+        site: Mutex::new(site),
+        host,
+        limits,
+        answers: places(limits.answers_max),
+        long_answers: places(limits.long_answers_max),
+        streams: places(limits.streams_max as usize),
+        turn: places(1),
+    });
     tokio::select! {
         () = serve(socket, &shared) => {}
         () = each_second(&shared) => {}
         _ = stopped => {}
     }
     shared.site().end();
-    let all_have_left = shared.streams.acquire_many(STREAMS_MAX);
-    let _ = timeout(END_LASTS, all_have_left).await;
+    let all_have_left = shared.streams.acquire_many(limits.streams_max);
+    let _ = timeout(limits.end_lasts, all_have_left).await;
 }
 
 /// What all connections share.
@@ -59,16 +56,22 @@ struct Shared<S> {
     site: Mutex<S>,
     /// The name by which clients may ask.
     host: String,
+    limits: Limits,
+    /// Places of answers of one piece.
+    answers: Arc<Semaphore>,
+    /// Places of those that take long.
+    long_answers: Arc<Semaphore>,
     /// Places of readers of events.
     streams: Arc<Semaphore>,
     /// Whose answer that takes long is made.
     turn: Arc<Semaphore>,
 }
 
-/// The end of a stream of events, and its place.
-struct Streaming {
-    gone: oneshot::Receiver<()>,
-    place: OwnedSemaphorePermit,
+/// What a connection has until its answer was read.
+struct Held {
+    _place: Option<OwnedSemaphorePermit>,
+    /// Of a stream of events: when its reader was dropped.
+    gone: Option<oneshot::Receiver<()>>,
 }
 
 impl<S: Site> Shared<S> {
@@ -76,23 +79,35 @@ impl<S: Site> Shared<S> {
         self.site.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn reply(&self, request: &Request<()>) -> (Response<Body>, Option<Streaming>) {
+    /// The answer to a request, once it has a place; `waiting` is the one that it had until then.
+    async fn reply(
+        &self,
+        request: &Request<()>,
+        waiting: Option<OwnedSemaphorePermit>,
+    ) -> (Response<Body>, Held) {
+        // It is never closed.
+        let place = Arc::clone(&self.answers).acquire_owned().await.ok();
+        drop(waiting);
+        let whole = |response, place| (of_whole(response), Held { _place: place, gone: None });
         if let Some(help) = refusal(request, &self.host) {
-            return (of_whole(text(StatusCode::FORBIDDEN, help)), None);
+            return whole(text(StatusCode::FORBIDDEN, help), place);
         }
         let reply = self.site().answer(request);
         match reply {
-            Reply::Whole(response) => (of_whole(response), None),
-            Reply::Later(make) => (of_whole(self.later(make).await), None),
+            Reply::Whole(response) => whole(response, place),
+            Reply::Later(make) => match Arc::clone(&self.long_answers).try_acquire_owned() {
+                Ok(own) => {
+                    drop(place);
+                    whole(self.later(make).await, Some(own))
+                }
+                Err(_) => whole(too_many("wait for such a page already; ask again later"), place),
+            },
             Reply::Events(events) => match Arc::clone(&self.streams).try_acquire_owned() {
-                Ok(place) => {
+                Ok(own) => {
                     let (response, gone) = of_stream(events);
-                    (response, Some(Streaming { gone, place }))
+                    (response, Held { _place: Some(own), gone: Some(gone) })
                 }
-                Err(_) => {
-                    let help = "Too many look at this already; close a page.\n".to_owned();
-                    (of_whole(text(StatusCode::SERVICE_UNAVAILABLE, help)), None)
-                }
+                Err(_) => whole(too_many("look at this already; close a page"), place),
             },
         }
     }
@@ -112,6 +127,11 @@ impl<S: Site> Shared<S> {
     }
 }
 
+/// The answer to one more than there are places for; `what` the others do.
+fn too_many(what: &str) -> Whole {
+    text(StatusCode::SERVICE_UNAVAILABLE, format!("Too many {what}.\n"))
+}
+
 async fn each_second<S: Site>(shared: &Shared<S>) {
     loop {
         sleep(Duration::from_secs(1)).await;
@@ -122,10 +142,10 @@ async fn each_second<S: Site>(shared: &Shared<S>) {
 async fn serve<S: Site>(socket: TcpListener, shared: &Arc<Shared<S>>) {
     // Fails only for a socket of another kind.
     let Ok(listener) = tokio::net::TcpListener::from_std(socket) else { return };
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let places = Arc::new(Semaphore::new(shared.limits.waiting_max));
     loop {
         // None comes while this process is out of descriptors.
-        if let Some((place, stream)) = next(&listener, &places).await {
+        if let Some((place, stream)) = next(&listener, &places, shared.limits.pause).await {
             tokio::spawn(answer(stream, Arc::clone(shared), place));
         }
     }
@@ -134,35 +154,39 @@ async fn serve<S: Site>(socket: TcpListener, shared: &Arc<Shared<S>>) {
 async fn next(
     listener: &tokio::net::TcpListener,
     places: &Arc<Semaphore>,
+    pause: Duration,
 ) -> Option<(OwnedSemaphorePermit, TcpStream)> {
     let place = Arc::clone(places).acquire_owned().await.ok();
     let accepted = listener.accept().await.ok();
-    sleep(PAUSE).await;
+    sleep(pause).await;
     let (stream, _) = accepted?;
     Some((place?, stream))
 }
 
-/// One request, and the place of its connection until it is known to be a stream of events.
-async fn answer<S: Site>(stream: TcpStream, shared: Arc<Shared<S>>, place: OwnedSemaphorePermit) {
+/// One request; `waiting` is the place of its connection until it has one for its answer.
+async fn answer<S: Site>(stream: TcpStream, shared: Arc<Shared<S>>, waiting: OwnedSemaphorePermit) {
     let (asks, asked) = oneshot::channel();
     let (tells, answered) = oneshot::channel();
-    let told = Mutex::new(Some((asks, tells)));
+    let begun = Mutex::new(Some((asks, (tells, waiting))));
+    let limits = shared.limits;
+    let (stream, written) = Counted::new(stream);
     let service = service_fn(|request: Request<Incoming>| {
-        let (asks, tells) = told.lock().unwrap_or_else(PoisonError::into_inner).take().unzip();
+        let (asks, rest) = begun.lock().unwrap_or_else(PoisonError::into_inner).take().unzip();
+        let (tells, waiting) = rest.unzip();
         let shared = Arc::clone(&shared);
         async move {
             // Who is told lasts as long as the connection.
             let _ = asks.map(|asks| asks.send(()));
-            let (response, streaming) = shared.reply(&request.map(drop)).await;
-            let _ = tells.map(|tells| tells.send(streaming));
+            let (response, held) = shared.reply(&request.map(drop), waiting).await;
+            let _ = tells.map(|tells| tells.send(held));
             Ok::<_, Infallible>(response)
         }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(STEP_LASTS)
+        .header_read_timeout(limits.step_lasts)
         .keep_alive(false)
-        .max_buf_size(HEAD_BYTES_MAX)
+        .max_buf_size(limits.head_bytes_max)
         .serve_connection(TokioIo::new(stream), service);
     tokio::select! {
         // What has come while a page was made is read before its time is judged.
@@ -172,75 +196,50 @@ async fn answer<S: Site>(stream: TcpStream, shared: Arc<Shared<S>>, place: Owned
                 tracing::debug!(%error, "HTTP connection");
             }
         }
-        () = limit(asked, answered, place) => {}
+        why = limit(asked, answered, &written, &limits) => {
+            tracing::debug!(why, "HTTP connection cut off");
+        }
     }
 }
 
 /// Lasts as long as a connection may: until its client takes too long, or the reader of a stream of
-/// events was dropped and had the time to read the rest.
+/// events was dropped and had the time to read the rest. Why it is cut off then.
 async fn limit(
     asked: oneshot::Receiver<()>,
-    answered: oneshot::Receiver<Option<Streaming>>,
-    place: OwnedSemaphorePermit,
-) {
-    let Ok(Ok(())) = timeout(STEP_LASTS, asked).await else { return };
-    // How long an answer is made is not its client's doing.
-    let Ok(streaming) = answered.await else { return };
-    let (place, lasts) = match streaming {
-        None => (place, READ_LASTS),
-        Some(Streaming { gone, place: of_stream }) => {
-            drop(place);
+    answered: oneshot::Receiver<Held>,
+    written: &AtomicUsize,
+    limits: &Limits,
+) -> &'static str {
+    let Ok(Ok(())) = timeout(limits.step_lasts, asked).await else { return "no request came" };
+    // How long an answer waits and is made is not its client's doing.
+    let Ok(held) = answered.await else { return "it got no answer" };
+    match held.gone {
+        None => {
+            stalled(written, limits.stall_lasts).await;
+            "its answer is not read"
+        }
+        Some(gone) => {
             // That its sender is gone is what it tells.
             let _ = gone.await;
-            (of_stream, STEP_LASTS)
+            sleep(limits.step_lasts).await;
+            "the last of its events is not read"
         }
-    };
-    sleep(lasts).await;
-    drop(place);
+    }
+}
+
+/// Lasts until nothing was written for so long.
+async fn stalled(written: &AtomicUsize, lasts: Duration) {
+    let mut before = written.load(Relaxed);
+    loop {
+        sleep(lasts).await;
+        let now = written.load(Relaxed);
+        if now == before {
+            return;
+        }
+        before = now;
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc;
-
-    use super::*;
-
-    /// `/long` is made until `/short` was asked for.
-    struct Both {
-        make: Option<Make>,
-        short: mpsc::Sender<()>,
-    }
-
-    impl Site for Both {
-        fn answer(&mut self, request: &Request<()>) -> Reply {
-            if request.uri().path() == "/long"
-                && let Some(make) = self.make.take()
-            {
-                return Reply::Later(make);
-            }
-            self.short.send(()).unwrap();
-            text(StatusCode::OK, "short".into()).into()
-        }
-    }
-
-    #[test]
-    fn what_takes_long_holds_no_other_answer() {
-        let (short, asked) = mpsc::channel();
-        let make: Make = Box::new(move || {
-            asked.recv().unwrap();
-            text(StatusCode::ACCEPTED, "long".into())
-        });
-        let shared = Shared {
-            site: Mutex::new(Both { make: Some(make), short }),
-            host: "127.0.0.1".into(),
-            streams: Arc::new(Semaphore::new(1)),
-            turn: Arc::new(Semaphore::new(1)),
-        };
-        let [long, short] = ["/long", "/short"]
-            .map(|path| Request::get(path).header("host", "127.0.0.1").body(()).unwrap());
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let ((long, _), (short, _)) =
-            runtime.block_on(async { tokio::join!(shared.reply(&long), shared.reply(&short)) });
-        assert_eq!((long.status().as_u16(), short.status().as_u16()), (202, 200));
-    }
-}
+#[path = "connection_tests.rs"]
+mod tests;

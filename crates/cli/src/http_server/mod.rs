@@ -2,7 +2,9 @@
 //! on a thread of its own, by what a [`Site`] says.
 
 mod connection;
+mod counted;
 mod events;
+mod limits;
 mod meant;
 mod reply;
 
@@ -14,6 +16,7 @@ use crate::args::ListenAddress;
 use crate::background::{Background, give_way};
 use crate::console::CliError;
 pub(crate) use events::{Reader, Took, stream};
+use limits::Limits;
 pub(crate) use reply::{Reply, document, is_read, only_read, text, whole};
 
 /// What is served at an address.
@@ -68,7 +71,7 @@ impl Listener {
             if S::GIVES_WAY {
                 give_way();
             }
-            connection::run(socket, host, site, stopped)
+            connection::run(socket, host, site, Limits::USUAL, stopped)
         };
         Background::start(name, answer).map_err(CliError::invalid)
     }
