@@ -9,11 +9,9 @@ use hyper::{Request, header};
 
 /// Why a server that listens on `bound` refuses a request; `None` if it is meant for it.
 pub(super) fn refusal<B>(request: &Request<B>, bound: &str) -> Option<String> {
-    if !names_us(request, bound) {
-        return Some(format!(
-            "This server is asked by address, as localhost, or as {bound}: listen on the name by \
-             which it is asked.\n"
-        ));
+    let named = named(request);
+    if !named.is_some_and(|named| is_ours(named, bound)) {
+        return Some(another(named, bound));
     }
     let help = || "Other web pages may link to this, and not ask for it themselves.\n".to_owned();
     is_of_another_page(request).then(help)
@@ -29,10 +27,27 @@ fn is_of_another_page<B>(request: &Request<B>) -> bool {
     !is_own && !is_followed
 }
 
-fn names_us<B>(request: &Request<B>, bound: &str) -> bool {
+/// The host that a request is for, as its client wrote it: HOST or HOST:PORT.
+fn named<B>(request: &Request<B>) -> Option<&str> {
     let of_header = || request.headers().get(header::HOST)?.to_str().ok();
-    let named = request.uri().authority().map(Authority::as_str).or_else(of_header);
-    named.is_some_and(|named| is_ours(named, bound))
+    request.uri().authority().map(Authority::as_str).or_else(of_header)
+}
+
+/// What is said to who asked for `named`, and what to write instead.
+fn another(named: Option<&str>, bound: &str) -> String {
+    let is_address = bound.parse::<IpAddr>().is_ok();
+    let names = if is_address || bound.is_empty() || bound.eq_ignore_ascii_case("localhost") {
+        "IP address or as localhost".to_owned()
+    } else {
+        format!("IP address, as localhost or as {bound}")
+    };
+    match named {
+        Some(named) => format!(
+            "The Host header names another host ({named}). Ask by {names}; to be asked by another \
+             name of this machine, throng must listen on it: write {named} as its ADDRESS.\n"
+        ),
+        None => format!("The Host header names no host. Ask by {names}.\n"),
+    }
 }
 
 /// Whether `named` (HOST or HOST:PORT) is an address, which no site can have for its name,
@@ -88,6 +103,27 @@ mod tests {
             let refusal = refusal(&request.body(()).unwrap(), "127.0.0.1");
             assert_eq!(refusal.is_none(), expect, "{uri}");
         }
+    }
+
+    #[test]
+    fn who_named_another_host_reads_which_and_what_to_write_instead() {
+        let said = |headers: &[(&str, &str)], bound: &str| {
+            let mut request = Request::get("/");
+            for (name, value) in headers {
+                request = request.header(*name, *value);
+            }
+            refusal(&request.body(()).unwrap(), bound).unwrap()
+        };
+        assert_eq!(
+            said(&[("host", "gen.lan:7090")], "box"),
+            "The Host header names another host (gen.lan:7090). Ask by IP address, as localhost or \
+             as box; to be asked by another name of this machine, throng must listen on it: write \
+             gen.lan:7090 as its ADDRESS.\n"
+        );
+        assert_eq!(
+            said(&[], "127.0.0.1"),
+            "The Host header names no host. Ask by IP address or as localhost.\n"
+        );
     }
 
     #[test]
