@@ -8,7 +8,7 @@ use throng_observation::host::ProfileMethod;
 use throng_rig::CpuTimes;
 use throng_watch::profiler::{self, Options};
 
-use crate::fleet::clock_source;
+use crate::fleet::clock_source::{self, Chrony};
 
 /// How long CPU steal is watched.
 const WATCHED_FOR: Duration = Duration::from_secs(1);
@@ -28,8 +28,9 @@ pub(crate) struct Facts {
     pub(super) threads: usize,
     /// CPU time that a hypervisor took in the last second, share of all.
     pub(super) steal_ratio: f64,
-    /// The clock is within so many microseconds of true time, as chrony says.
-    pub(super) clock_bound_us: Option<u64>,
+    /// What chrony says of the clock.
+    pub(super) chrony: Chrony,
+    /// Whether the clock is synchronised, by systemd's word, if it has one.
     pub(super) is_synchronised: Option<bool>,
     /// Whether a receive ring can be opened, and why not.
     pub(super) receive_ring: Result<(), String>,
@@ -57,7 +58,7 @@ impl Facts {
             descriptors_soft,
             threads: throng_rig::cpus_allowed(),
             steal_ratio,
-            clock_bound_us: clock_source::word_of_chrony().map(|word| word.bound_us),
+            chrony: Chrony::asked(),
             is_synchronised: clock_source::is_synchronised(),
             receive_ring: preflight::try_receive_ring().map_err(|why| why.to_string()),
             profiler: may_profile(),

@@ -2,8 +2,10 @@ use std::os::unix::fs::PermissionsExt;
 
 use tempfile::TempDir;
 use throng_engine::preflight::{Limits, Needs};
+use throng_fleet::disciplined::{ClockWord, WordSource};
 
 use super::*;
+use crate::fleet::clock_source::Chrony;
 
 /// A machine on which all is well, with these files of the kernel.
 fn facts(files: &[(&str, &str)]) -> (TempDir, Facts) {
@@ -31,7 +33,7 @@ fn facts(files: &[(&str, &str)]) -> (TempDir, Facts) {
         descriptors_soft: 1_024,
         threads: 4,
         steal_ratio: 0.0,
-        clock_bound_us: Some(250),
+        chrony: Chrony::Keeps(ClockWord { bound_us: 250, source: WordSource::Chrony }),
         is_synchronised: None,
         receive_ring: Ok(()),
         profiler: Ok(()),
@@ -169,11 +171,30 @@ fn what_a_hypervisor_takes_is_judged_as_in_a_run() {
 #[test]
 fn a_clock_is_right_by_the_word_of_whoever_keeps_it() {
     let (_folder, mut facts) = facts(&[]);
-    assert_eq!(clock::check(&facts).found, "within 250 µs of true time (chrony)");
-    facts.clock_bound_us = None;
-    for (word, expect) in [(Some(true), true), (Some(false), false), (None, false)] {
-        facts.is_synchronised = word;
-        assert_eq!(is_ok(&clock::check(&facts)), expect, "{word:?}");
+    for (bound_us, time, expect) in [
+        (250, "250 µs", true),
+        (4_200, "4.2 ms", true),
+        (50_000, "50 ms", true),
+        (50_001, "50 ms", false),
+        (30_000_000, "30.00 s", false),
+    ] {
+        facts.chrony = Chrony::Keeps(ClockWord { bound_us, source: WordSource::Chrony });
+        let check = clock::check(&facts);
+        assert_eq!(check.found, format!("within {time} of true time (chrony)"));
+        assert_eq!(is_ok(&check), expect, "{check:?}");
+    }
+    for (chrony, word, expect) in [
+        (Chrony::Silent, Some(true), "synchronised (timedatectl)"),
+        (Chrony::Silent, Some(false), "not synchronised (timedatectl)"),
+        (Chrony::Silent, None, "nobody tells: neither chronyc nor timedatectl"),
+        (Chrony::FollowsNone, None, "not synchronised: chrony follows no source"),
+        (Chrony::FollowsNone, Some(false), "not synchronised: chrony follows no source"),
+        (Chrony::FollowsNone, Some(true), "synchronised (timedatectl)"),
+    ] {
+        (facts.chrony, facts.is_synchronised) = (chrony, word);
+        let check = clock::check(&facts);
+        assert_eq!((&*check.found, is_ok(&check)), (expect, word == Some(true)));
+        assert_eq!(check.change.contains("install chrony"), chrony == Chrony::Silent);
     }
 }
 

@@ -84,12 +84,37 @@ fn keep(clock: &HostClock) {
 
 fn ask(clock: &HostClock) {
     let asked_at = Instant::now();
-    clock.says(word_of_chrony(), asked_at);
+    clock.says(Chrony::asked().word(), asked_at);
 }
 
 /// What chrony knows of this host's clock.
-pub(crate) fn word_of_chrony() -> Option<ClockWord> {
-    answer(&CHRONYC).and_then(|said| chrony_word(&said))
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Chrony {
+    /// It keeps the clock by a source of time.
+    Keeps(ClockWord),
+    /// It is there and follows no source.
+    FollowsNone,
+    /// It is not there, or does not answer.
+    Silent,
+}
+
+impl Chrony {
+    /// By its own word, for which it has a second.
+    pub(crate) fn asked() -> Self {
+        answer(&CHRONYC).map_or(Self::Silent, |said| Self::of(&said))
+    }
+
+    /// By what `chronyc` printed.
+    fn of(said: &str) -> Self {
+        chrony_word(said).map_or(Self::FollowsNone, Self::Keeps)
+    }
+
+    fn word(self) -> Option<ClockWord> {
+        match self {
+            Self::Keeps(word) => Some(word),
+            Self::FollowsNone | Self::Silent => None,
+        }
+    }
 }
 
 /// Whether the clock of this host is synchronised, by systemd's word; `None` where it has none.
@@ -167,6 +192,18 @@ mod tests {
         assert!(
             watched.and_then(|clock| clock.word(&steady)).is_some_and(|word| word.bound_us >= 250)
         );
+    }
+
+    #[test]
+    fn a_chrony_that_follows_nobody_is_there_and_has_no_word() {
+        // As chronyc 4.3 prints it.
+        let none = "00000000,,0,0.000000000,0.000000000,0.000000000,0.000000000,0.000,0.000,\
+                    0.000,1.000000000,1.000000000,0.0,Not synchronised\n";
+        assert_eq!((Chrony::of(none), Chrony::of(none).word()), (Chrony::FollowsNone, None));
+        let source = "7F000001,127.0.0.1,2,1795730363.735641169,-0.000004111,0.000000258,\
+                      0.000001846,2.461,0.015,17.546,0.000010348,0.000009834,0.3,Normal\n";
+        let word = ClockWord { bound_us: 21, source: WordSource::Chrony };
+        assert_eq!(Chrony::of(source), Chrony::Keeps(word));
     }
 
     #[test]
