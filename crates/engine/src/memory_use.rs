@@ -6,6 +6,8 @@
 
 use std::path::PathBuf;
 
+use throng_observation::limits::MEMORY_RATIO_MAX;
+
 use crate::control_groups::{GroupFiles, groups_of_process};
 use crate::health::parse_kb;
 
@@ -88,21 +90,40 @@ pub struct MemoryShare {
     pub bytes: u64,
     /// The folder of the control group that limits it; `None`: it is the machine's.
     pub group: Option<PathBuf>,
+    /// What the machine has of it at present, bytes: others may use the rest. `None` where the
+    /// kernel does not tell.
+    pub available_bytes: Option<u64>,
+}
+
+impl MemoryShare {
+    /// What a run may take before it ends itself, and before the machine has no more, bytes.
+    #[must_use]
+    pub fn usable_bytes(&self) -> u64 {
+        let guarded = (self.bytes as f64 * MEMORY_RATIO_MAX) as u64;
+        self.available_bytes.map_or(guarded, |available| guarded.min(available))
+    }
 }
 
 /// The least of the machine's memory and of what others leave of each control group at present, of
-/// which a run may use [`MEMORY_RATIO_MAX`](throng_observation::limits::MEMORY_RATIO_MAX); `None`
-/// where the kernel tells none. The files are those below `root`, which is empty for this machine.
+/// which a run may use [`MEMORY_RATIO_MAX`]; `None` where the kernel tells none. The files are
+/// those below `root`, which is empty for this machine.
 #[must_use]
 pub fn memory_share(root: &str) -> Option<MemoryShare> {
     let status = std::fs::read_to_string(format!("{root}/proc/self/status")).unwrap_or_default();
     let Memory { of_machine, groups } = Memory::begin(root, &status);
-    let of_machine = of_machine.map(|bytes| MemoryShare { bytes, group: None });
     let of_groups = groups.into_iter().filter_map(|(files, others_bytes)| {
-        let bytes = files.limit_bytes()?.saturating_sub(others_bytes);
-        Some(MemoryShare { bytes, group: Some(files.folder) })
+        Some((files.limit_bytes()?.saturating_sub(others_bytes), Some(files.folder)))
     });
-    of_groups.chain(of_machine).min_by_key(|share| share.bytes)
+    let of_machine = of_machine.map(|bytes| (bytes, None));
+    let (bytes, group) = of_groups.chain(of_machine).min_by_key(|(bytes, _)| *bytes)?;
+    Some(MemoryShare { bytes, group, available_bytes: available_bytes(root) })
+}
+
+/// Memory that new uses may take without swapping, bytes, by the kernel's estimate
+/// (`MemAvailable`). The file is below `root`, which is empty for this machine.
+pub(crate) fn available_bytes(root: &str) -> Option<u64> {
+    let meminfo = std::fs::read_to_string(format!("{root}/proc/meminfo")).ok()?;
+    parse_kb(&meminfo, "MemAvailable")
 }
 
 /// A group with a limit, at a moment.
@@ -223,6 +244,20 @@ mod tests {
         // 300 kB are in use, of which 100 are the process's own.
         assert_eq!(share(&of_group), (600, Some(GROUP.into())));
         assert_eq!(memory_share("/no/such/folder"), None);
+    }
+
+    #[test]
+    fn a_run_may_take_what_its_guard_and_the_others_leave() {
+        for (meminfo, expect_kb) in [
+            ("MemTotal: 1000 kB\n", 800),
+            ("MemTotal: 1000 kB\nMemAvailable: 900 kB\n", 800),
+            ("MemTotal: 1000 kB\nMemAvailable: 30 kB\n", 30),
+        ] {
+            let folder = files(&[("proc/meminfo", meminfo)]);
+            let share = memory_share(folder.path().to_str().unwrap()).unwrap();
+            assert_eq!(share.usable_bytes(), expect_kb << 10, "{meminfo}");
+        }
+        assert!(available_bytes("") > Some(1 << 20));
     }
 
     const MACHINE: bool = true;

@@ -5,9 +5,11 @@ use std::os::fd::AsFd;
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use throng_net::Outgoing;
+use throng_observation::units::bytes;
 use throng_scenario::OWN_DESCRIPTORS;
 
 use crate::config::EngineError;
+use crate::memory_use::{MemoryShare, memory_share};
 use crate::sockets;
 
 /// What gives more descriptors.
@@ -17,6 +19,10 @@ pub const MORE_DESCRIPTORS: &str = "raise the hard limit: `ulimit -Hn 1048576` a
 /// What gives more local ports.
 pub const MORE_PORTS: &str = "`sysctl net.ipv4.ip_local_port_range=\"10000 65000\"`, or more \
                               source addresses (--source-ip)";
+
+/// What gives more memory.
+pub const MORE_MEMORY: &str = "end what else uses it, or more memory; of a control group \
+                               MemoryMax= of systemd, --memory of a container";
 
 /// What happens where receive buffers are smaller than wanted.
 pub const BURSTS_DROP: &str = "bursts may be dropped by this machine, which is counted";
@@ -40,6 +46,8 @@ pub struct Needs {
     pub source_ips: u64,
     /// Receive buffer of each datagram socket, bytes.
     pub receive_buffer_bytes: u64,
+    /// Memory that each takes at least, bytes.
+    pub memory_each_bytes: u64,
 }
 
 /// Limits of the machine.
@@ -52,6 +60,9 @@ pub struct Limits {
     /// Largest receive buffer without privilege, bytes (`net.core.rmem_max`); `None` when it may be
     /// exceeded.
     pub receive_buffer_bytes_max: Option<u64>,
+    /// Memory that a run may take, bytes ([`MemoryShare::usable_bytes`]); `None` where the kernel
+    /// does not tell.
+    pub memory_bytes: Option<u64>,
 }
 
 impl Limits {
@@ -72,6 +83,12 @@ impl Limits {
         let (first, last) = self.ports;
         let range = u64::from(last.saturating_sub(first)) + 1;
         range.saturating_mul(needs.source_ips.max(1))
+    }
+
+    /// Participants for whom the memory suffices; `None` where it is not known.
+    #[must_use]
+    pub fn by_memory(&self, needs: &Needs) -> Option<u64> {
+        Some(self.memory_bytes? / needs.memory_each_bytes.max(1))
     }
 
     /// The largest receive buffer, bytes, where it is smaller than what is needed.
@@ -114,6 +131,24 @@ pub enum Warning {
         /// Participants that will fit.
         fits: u64,
     },
+    /// Too little memory.
+    #[error(
+        "at least {} of memory are needed and {} may be used: about {fits} of {participants} \
+         participants will fit; {}",
+        bytes(*.needed as f64),
+        bytes(*.limit as f64),
+        MORE_MEMORY
+    )]
+    Memory {
+        /// Needed at the largest crowd, bytes.
+        needed: u64,
+        /// What a run may use, bytes.
+        limit: u64,
+        /// Participants that will fit.
+        fits: u64,
+        /// Participants planned.
+        participants: u64,
+    },
     /// Receive buffers will be smaller than wanted.
     #[error(
         "receive buffers are capped at {limit} bytes (net.core.rmem_max), {wanted} were \
@@ -145,6 +180,13 @@ pub fn check(needs: &Needs, limits: &Limits) -> Vec<Warning> {
     if needed > available {
         warnings.push(Warning::Ports { needed, available, fits: limits.by_ports(needs) });
     }
+    let needed = needs.participants.saturating_mul(needs.memory_each_bytes);
+    if let Some((limit, fits)) = limits.memory_bytes.zip(limits.by_memory(needs))
+        && needed > limit
+    {
+        let participants = needs.participants;
+        warnings.push(Warning::Memory { needed, limit, fits, participants });
+    }
     if let Some(limit) = limits.short_receive_buffer(needs) {
         warnings.push(Warning::ReceiveBuffer { wanted: needs.receive_buffer_bytes, limit });
     }
@@ -175,6 +217,7 @@ pub fn limits() -> Limits {
         } else {
             read("/proc/sys/net/core/rmem_max").trim().parse().ok()
         },
+        memory_bytes: memory_share("").as_ref().map(MemoryShare::usable_bytes),
     }
 }
 
@@ -226,15 +269,6 @@ pub fn own_addresses() -> Vec<IpAddr> {
     addresses
 }
 
-/// Memory that new uses may take without swapping, bytes, by the kernel's estimate
-/// (`MemAvailable`).
-#[must_use]
-pub fn available_bytes() -> Option<usize> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix(" kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
-}
-
 /// The first of `addresses` that is not of this host, with the error of binding to it.
 #[must_use]
 pub fn foreign_address(
@@ -280,9 +314,14 @@ mod tests {
         ports_each: 1,
         source_ips: 1,
         receive_buffer_bytes: 1 << 20,
+        memory_each_bytes: 77_000,
     };
-    const LIMITS: Limits =
-        Limits { descriptors: 20_000, ports: (32_768, 60_999), receive_buffer_bytes_max: None };
+    const LIMITS: Limits = Limits {
+        descriptors: 20_000,
+        ports: (32_768, 60_999),
+        receive_buffer_bytes_max: None,
+        memory_bytes: None,
+    };
 
     #[test]
     fn a_warning_says_how_many_participants_fit() {
@@ -297,6 +336,16 @@ mod tests {
             [Warning::Ports { needed: 30_000, available: 28_232, fits: 28_232 }]
         );
         assert_eq!(check(&Needs { source_ips: 2, ..many }, &roomy), []);
+        let full = Limits { memory_bytes: Some(70_000_000), ..LIMITS };
+        let warnings = check(&NEEDS, &full);
+        assert!(check(&Needs { participants: 909, ..NEEDS }, &full).is_empty());
+        assert_eq!(
+            warnings[0].to_string(),
+            format!(
+                "at least 77.0 MB of memory are needed and 70.0 MB may be used: about 909 of 1000 \
+                 participants will fit; {MORE_MEMORY}"
+            )
+        );
         let capped = Limits { receive_buffer_bytes_max: Some(212_992), ..LIMITS };
         let warnings = check(&NEEDS, &capped);
         assert_eq!(warnings, [Warning::ReceiveBuffer { wanted: 1 << 20, limit: 212_992 }]);
@@ -314,6 +363,8 @@ mod tests {
         assert_eq!(LIMITS.by_ports(&Needs { source_ips: 2, ..NEEDS }), 56_464);
         let few = Limits { descriptors: 10, ports: (1, 1), ..LIMITS };
         assert_eq!((few.by_descriptors(&NEEDS), few.by_ports(&NEEDS)), (0, 1));
+        assert_eq!(few.by_memory(&NEEDS), None);
+        assert!(limits().memory_bytes > Some(1 << 20), "of this machine");
     }
 
     #[test]
@@ -353,6 +404,5 @@ mod tests {
     #[test]
     fn this_host_knows_its_loopback_address() {
         assert!(own_addresses().contains(&IpAddr::from([127, 0, 0, 1])));
-        assert!(available_bytes() > Some(1 << 20));
     }
 }

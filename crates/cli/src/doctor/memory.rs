@@ -1,33 +1,37 @@
-//! Memory: a run ends itself before the kernel ends a process.
+//! Memory: a run ends itself before the kernel ends a process, and takes none that others use.
 
 use throng_engine::memory_share;
+use throng_engine::preflight::{Limits, MORE_MEMORY};
 use throng_observation::limits::MEMORY_RATIO_MAX;
 use throng_observation::units::bytes;
 
 use super::{Check, Facts, Verdict};
 
-/// What a viewer takes at least: one of WebRTC on sockets, as docs/performance.md has it.
-const VIEWER_BYTES: f64 = 77e3;
-
 pub(super) fn check(facts: &Facts) -> Check {
-    let (found, verdict) = match memory_share(&facts.root) {
-        None => ("not told".to_owned(), Verdict::lacks("no run is ended for lack of memory")),
-        Some(share) => {
-            let whose = share.group.map_or_else(
+    let share = memory_share(&facts.root);
+    let found = share.as_ref().map_or_else(
+        || "not told".to_owned(),
+        |share| {
+            let whose = share.group.as_ref().map_or_else(
                 || "of the machine".to_owned(),
                 |group| format!("that {} leaves", group.display()),
             );
-            let (all, ratio) = (share.bytes as f64, MEMORY_RATIO_MAX);
-            let found =
-                format!("{} {whose}; a run ends itself at {:.0} % of it", bytes(all), ratio * 1e2);
-            (found, Verdict::Limits { viewers: (all * ratio / VIEWER_BYTES) as u64 })
-        }
-    };
+            let (all, ratio) = (bytes(share.bytes as f64), MEMORY_RATIO_MAX * 1e2);
+            let available = share.available_bytes.map_or_else(String::new, |available| {
+                format!("; the machine has {} available", bytes(available as f64))
+            });
+            format!("{all} {whose}; a run ends itself at {ratio:.0} % of it{available}")
+        },
+    );
+    let memory_bytes = share.map(|share| share.usable_bytes());
+    let viewers = Limits { memory_bytes, ..facts.limits }.by_memory(&facts.needs);
     Check {
         name: "memory",
         found,
-        verdict,
-        change: "more memory; of a control group MemoryMax= of systemd, --memory of a container"
-            .to_owned(),
+        verdict: viewers.map_or_else(
+            || Verdict::lacks("no run is ended for lack of memory"),
+            |viewers| Verdict::Limits { viewers },
+        ),
+        change: MORE_MEMORY.to_owned(),
     }
 }

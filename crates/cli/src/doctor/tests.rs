@@ -24,11 +24,13 @@ fn facts(files: &[(&str, &str)]) -> (TempDir, Facts) {
             ports_each: 1,
             source_ips: 1,
             receive_buffer_bytes: 1 << 20,
+            memory_each_bytes: 77_000,
         },
         limits: Limits {
             descriptors: 20_000,
             ports: (32_768, 60_999),
             receive_buffer_bytes_max: None,
+            memory_bytes: None,
         },
         descriptors_soft: 1_024,
         threads: 4,
@@ -79,7 +81,7 @@ fn open_files_and_ports_suffice_for_a_number_of_viewers() {
 }
 
 #[test]
-fn memory_is_that_of_the_tightest_group_and_a_run_ends_before_it_is_full() {
+fn memory_is_that_of_the_tightest_group_and_no_more_than_others_leave() {
     let group = [
         ("proc/meminfo", "MemTotal: 4000000 kB\n"),
         ("proc/self/status", "RssAnon:\t 0 kB\nRssShmem:\t 0 kB\n"),
@@ -97,6 +99,14 @@ fn memory_is_that_of_the_tightest_group_and_a_run_ends_before_it_is_full() {
     let check = memory::check(&of_machine);
     assert!(check.found.contains("of the machine"), "{check:?}");
     assert_eq!(limits(&check), 42_555);
+    let shared = ("proc/meminfo", "MemTotal: 4000000 kB\nMemAvailable: 1000000 kB\n");
+    let (_folder, of_shared) = facts(&[shared]);
+    let check = memory::check(&of_shared);
+    assert_eq!(
+        check.found,
+        "4.10 GB of the machine; a run ends itself at 80 % of it; the machine has 1.02 GB available"
+    );
+    assert_eq!(limits(&check), 13_298);
     let (_folder, of_nothing) = facts(&[]);
     assert!(matches!(memory::check(&of_nothing).verdict, Verdict::Lacks { .. }));
 }

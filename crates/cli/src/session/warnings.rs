@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use throng_engine::preflight::{self, Needs};
-use throng_scenario::{Destination, Part, Plan};
+use throng_scenario::{Carriage, Destination, Part, Plan};
 
 use crate::console::say_lines;
 use crate::media::Pages;
@@ -32,6 +32,28 @@ pub(crate) fn needs(plan: &Plan) -> Needs {
         ports_each,
         source_ips: (source_ips(plan).len() as u64).max(1),
         receive_buffer_bytes: 1 << 20,
+        memory_each_bytes: memory_each_bytes(plan),
+    }
+}
+
+/// The mean of what the participants of a plan take, bytes.
+fn memory_each_bytes(plan: &Plan) -> u64 {
+    let destinations = plan.joins.iter().map(|join| usize::from(join.cohort.0));
+    let destinations = destinations.filter_map(|cohort| plan.destinations.get(cohort));
+    let (all, count) = destinations.fold((0_u64, 0_u64), |(all, count), destination| {
+        (all + participant_bytes(destination.target.protocol().carriage()), count + 1)
+    });
+    all / count.max(1)
+}
+
+/// What a participant takes at least, as it was measured (docs/measurements/webrtc-viewers.md, by
+/// sockets, hls-viewers.md, rtsp-viewers.md; a chat's member takes about what a viewer by RTSP
+/// does). Of publishers by FFmpeg, whose processes take more, it is the least of all.
+fn participant_bytes(carriage: Carriage) -> u64 {
+    match carriage {
+        Carriage::WebRtc => 77_000,
+        Carriage::Http => 81_000,
+        Carriage::Rtsp | Carriage::Ingest | Carriage::Nothing => 29_000,
     }
 }
 
@@ -79,4 +101,23 @@ pub(crate) fn foreign_source(plan: &Plan) -> Option<String> {
 /// The local addresses that participants of the plan bind to.
 pub(crate) fn source_ips(plan: &Plan) -> BTreeSet<IpAddr> {
     plan.joins.iter().filter_map(|join| join.source_ip).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn memory_is_needed_as_it_was_measured() {
+        let each = |text: &str| {
+            let scenario = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}"));
+            needs(&scenario.plan()).memory_each_bytes
+        };
+        let of = |url: &str| each(&format!("[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\n"));
+        assert_eq!(of("whep+http://127.0.0.1/whep"), 77_000);
+        assert_eq!(of("rtsp://127.0.0.1/cam"), 29_000);
+        assert_eq!(of("http://127.0.0.1/film.m3u8"), 81_000);
+    }
 }

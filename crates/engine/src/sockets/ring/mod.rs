@@ -29,7 +29,7 @@ use throng_protocol::participant::Channel;
 
 use crate::clock::{ClockPair, Clocks};
 use crate::config::{EngineError, Receive};
-use crate::preflight;
+use crate::memory_use::available_bytes;
 use crate::sockets::silence::Silence;
 
 /// Bytes a second of a participant for which a ring is sized at first; it grows with what arrives.
@@ -197,8 +197,8 @@ impl ReceiveRings {
     /// The memory that a ring of this thread may take, bytes: all threads together leave three
     /// quarters of what is free.
     fn memory_share(&self) -> usize {
-        preflight::available_bytes()
-            .map_or(usize::MAX, |free| free / 4 / self.config.threads.max(1))
+        let bytes = |free: u64| usize::try_from(free).unwrap_or(usize::MAX);
+        available_bytes("").map_or(usize::MAX, |free| bytes(free) / 4 / self.config.threads.max(1))
     }
 
     fn leave_all(&mut self, which: impl Fn(&Entry) -> bool) {
