@@ -1,6 +1,6 @@
 //! An open folder: names are looked up in it, and not along a path that somebody can change.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -74,9 +74,12 @@ impl Folder {
     /// # Errors
     /// Those of the file system; if a folder has this name.
     pub fn create(&self, name: impl AsRef<Path>) -> io::Result<File> {
-        let name = plain(name.as_ref())?;
+        self.create_as(name.as_ref(), FILE_MODE)
+    }
+
+    fn create_as(&self, name: &Path, mode: u32) -> io::Result<File> {
         self.remove(name)?;
-        self.create_new(name)
+        self.file(name, OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, mode)
     }
 
     /// Makes a file where nothing has its name.
@@ -84,7 +87,7 @@ impl Folder {
     /// # Errors
     /// Those of the file system; `AlreadyExists` also if a link has this name.
     pub fn create_new(&self, name: impl AsRef<Path>) -> io::Result<File> {
-        self.file(name.as_ref(), OFlags::RDWR | OFlags::CREATE | OFlags::EXCL)
+        self.file(name.as_ref(), OFlags::RDWR | OFlags::CREATE | OFlags::EXCL, FILE_MODE)
     }
 
     /// Opens a file to read it and to write at its end; it is made if there is none.
@@ -92,7 +95,7 @@ impl Folder {
     /// # Errors
     /// Those of the file system; if it is a link or no ordinary file.
     pub fn append(&self, name: impl AsRef<Path>) -> io::Result<File> {
-        self.file(name.as_ref(), OFlags::RDWR | OFlags::CREATE | OFlags::APPEND)
+        self.file(name.as_ref(), OFlags::RDWR | OFlags::CREATE | OFlags::APPEND, FILE_MODE)
     }
 
     /// Opens a file to read it.
@@ -100,7 +103,7 @@ impl Folder {
     /// # Errors
     /// Those of the file system; if it is a link or no ordinary file.
     pub fn read(&self, name: impl AsRef<Path>) -> io::Result<File> {
-        self.file(name.as_ref(), OFlags::RDONLY)
+        self.file(name.as_ref(), OFlags::RDONLY, FILE_MODE)
     }
 
     /// Writes a file completely or not at all: under another name first, so that a reader never
@@ -109,9 +112,19 @@ impl Folder {
     /// # Errors
     /// Those of the file system.
     pub fn put(&self, name: &str, contents: &[u8]) -> io::Result<()> {
+        self.put_as(name, contents, FILE_MODE)
+    }
+
+    /// The same with a mode of its own, such as 0o600, of which the umask leaves what it leaves of
+    /// any file; others never may write.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn put_as(&self, name: impl AsRef<OsStr>, contents: &[u8], mode: u32) -> io::Result<()> {
+        let name = name.as_ref();
         let unfinished = unfinished(name);
         let write = || {
-            self.create(&unfinished)?.write_all(contents)?;
+            self.create_as(unfinished.as_ref(), mode)?.write_all(contents)?;
             self.rename(&unfinished, name)
         };
         let written = write();
@@ -149,11 +162,11 @@ impl Folder {
         found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == FileType::Symlink)
     }
 
-    fn file(&self, name: &Path, flags: OFlags) -> io::Result<File> {
+    fn file(&self, name: &Path, flags: OFlags, mode: u32) -> io::Result<File> {
         let name = plain(name)?;
         // Without NONBLOCK whoever made a FIFO of this name decides when the opening ends.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let mode = Mode::from_raw_mode(FILE_MODE);
+        let mode = Mode::from_raw_mode(mode & FILE_MODE);
         let opened = rustix::fs::openat(&self.opened, name, flags, mode)
             .map_err(|error| self.refusal(name, error))?;
         let file = File::from(opened);
@@ -175,8 +188,11 @@ impl Folder {
 
 /// The name under which a file is written until it is complete.
 #[must_use]
-pub fn unfinished(name: &str) -> String {
-    format!(".{name}.unfinished")
+pub fn unfinished(name: impl AsRef<OsStr>) -> OsString {
+    let mut unfinished = OsString::from(".");
+    unfinished.push(name);
+    unfinished.push(".unfinished");
+    unfinished
 }
 
 /// [`Folder::create`] of a path: its folder is opened as it is named.
@@ -264,6 +280,18 @@ mod tests {
             assert!(!folder.is_link(name), "{name}");
         }
         assert_eq!(victim(&outside), "precious");
+    }
+
+    #[test]
+    fn a_file_has_the_mode_that_it_is_to_have_from_its_begin() {
+        use std::os::unix::fs::PermissionsExt;
+        let (place, _outside, folder) = planted(&[]);
+        for (mode, expect) in [(0o600, 0o600), (0o100_640, 0o640), (0o777, 0o644)] {
+            folder.put_as("a", b"mine", mode).unwrap();
+            let made = place.path().join("a").metadata().unwrap().permissions().mode();
+            // The umask of whoever tests may leave less for others.
+            assert_eq!((made & 0o700, made & !expect & 0o777), (0o600, 0), "{mode:o}: {made:o}");
+        }
     }
 
     #[test]

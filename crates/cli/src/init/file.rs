@@ -1,18 +1,20 @@
 //! The file that `throng init` writes.
 
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use throng_folder::{Folder, unfinished};
 use throng_observation::masked::masked;
 
 use crate::args::Init;
 use crate::console::CliError;
 use crate::named_file;
 
-/// The mode of a file that only its owner may read.
+/// The modes of a file that only its owner may read, and of one that all may read.
 const OWNER_ALONE: u32 = 0o600;
+const ALL: u32 = 0o644;
 
 /// Whether the file can be written, before anything is sent.
 pub(super) fn check(command: &Init) -> Result<(), CliError> {
@@ -23,7 +25,15 @@ pub(super) fn check(command: &Init) -> Result<(), CliError> {
     if !command.force && !file.is_dir() && file.symlink_metadata().is_ok() {
         return Err(exists(file));
     }
-    named_file::check("--output", file)
+    named_file::check("--output", file)?;
+    // What is there is replaced by a file that is written beside it.
+    match file.canonicalize() {
+        Ok(there) if there.is_file() => {
+            let name = unfinished(there.file_name().unwrap_or_default());
+            named_file::check("--output", &there.with_file_name(name))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 fn exists(file: &Path) -> CliError {
@@ -35,32 +45,36 @@ fn exists(file: &Path) -> CliError {
 pub(super) fn write(command: &Init, text: &str) -> Result<(), CliError> {
     let file = &command.output;
     let has_secret = masked(&command.url) != command.url;
-    let mut options = OpenOptions::new();
-    options.write(true).mode(if has_secret { OWNER_ALONE } else { 0o666 });
-    if command.force {
-        options.create(true).truncate(true);
-    } else {
-        options.create_new(true);
-    }
-    let written = options.open(file).and_then(|mut opened| {
-        if has_secret {
-            hide(&opened)?;
-        }
-        opened.write_all(text.as_bytes())
-    });
-    written.map_err(|error| match error.kind() {
+    put(file, text, command.force, has_secret).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => exists(file),
         _ => CliError::usage(format!("cannot write {}: {error}", file.display())),
     })
 }
 
-/// Makes a file readable for its owner alone: one that was there has kept the mode that it had. A
-/// device or a pipe is not made so, as it is no file of the user's.
-fn hide(file: &File) -> io::Result<()> {
-    if file.metadata()?.is_file() {
-        file.set_permissions(Permissions::from_mode(OWNER_ALONE))?;
+/// Writes a file completely or not at all: on a full disk the one that was there stays, and no half
+/// of the new one. One that is replaced keeps its mode.
+fn put(file: &Path, text: &str, force: bool, has_secret: bool) -> io::Result<()> {
+    let there = fs::metadata(file).ok().filter(|_| force);
+    if there.as_ref().is_some_and(|there| !there.is_file()) {
+        // A device or a pipe stays what it is: it is no file of the user's.
+        return OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());
     }
-    Ok(())
+    // Who named a link means where it leads.
+    let file = if there.is_some() { file.canonicalize()? } else { file.to_owned() };
+    let usual = there.map_or(ALL, |there| there.permissions().mode());
+    let mode = if has_secret { OWNER_ALONE } else { usual };
+    let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "is no name of a file");
+    let (folder, name) = file.parent().zip(file.file_name()).ok_or_else(no_name)?;
+    let folder = Folder::open(folder)?;
+    if !force {
+        // Who has the name first keeps it, on every file system.
+        folder.create_new(name)?;
+    }
+    let written = folder.put_as(name, text.as_bytes(), mode);
+    if written.is_err() && !force {
+        let _ = folder.remove(name);
+    }
+    written
 }
 
 #[cfg(test)]
@@ -90,10 +104,38 @@ mod tests {
             let error = refused.unwrap_err().error.to_string();
             assert!(error.contains("a.toml exists") && error.contains("--force"), "{error}");
         }
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "one");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "one");
         let forced = command(&file, "http://h", true);
         assert!(check(&forced).is_ok() && write(&forced, "2").is_ok());
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "2");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "2");
+    }
+
+    #[test]
+    fn what_cannot_be_written_whole_costs_nothing_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.toml");
+        // In the way of what is written first.
+        fs::create_dir(folder.path().join(".a.toml.unfinished")).unwrap();
+        assert!(write(&command(&file, "http://h", false), "new").is_err());
+        assert!(!file.exists());
+        fs::write(&file, "old").unwrap();
+        let forced = command(&file, "http://h", true);
+        assert!(check(&forced).is_err() && write(&forced, "new").is_err());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "old");
+    }
+
+    #[test]
+    fn links_and_devices_stay_what_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, link] = ["a.toml", "link.toml"].map(|name| folder.path().join(name));
+        fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink("a.toml", &link).unwrap();
+        for output in [link.as_path(), Path::new("/dev/null")] {
+            let forced = command(output, "http://me:secret@h", true);
+            assert!(check(&forced).is_ok() && write(&forced, "new").is_ok(), "{output:?}");
+        }
+        assert!(link.is_symlink() && !Path::new("/dev/null").is_file());
+        assert_eq!(fs::read_to_string(&file).unwrap(), "new");
     }
 
     #[test]
@@ -119,10 +161,10 @@ mod tests {
         write(&command(&file, "rtsp://me:secret@h/cam", false), "x").unwrap();
         assert_eq!(mode(), 0o600);
         for (url, expect) in [("rtsp://h/cam", 0o644), ("rtsp://me:secret@h/cam", 0o600)] {
-            std::fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
             write(&command(&file, url, true), url).unwrap();
             assert_eq!(mode(), expect, "{url} over a file that all may read");
-            assert_eq!(std::fs::read_to_string(&file).unwrap(), url);
+            assert_eq!(fs::read_to_string(&file).unwrap(), url);
         }
     }
 }
