@@ -12,7 +12,8 @@ Exit codes:
     0  the scenario is written
     2  usage error, or the file is there already or cannot be written
     3  nothing that throng knows was recognised, or the target is unreachable or not allowed
-    4  throng failed";
+    4  throng failed
+  130  interrupted; nothing is written";
 
 #[derive(Debug, Args)]
 #[command(after_help = format!("{}\n{EXITS}", super::targets()))]

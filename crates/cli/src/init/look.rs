@@ -9,16 +9,21 @@ use throng_observation::run::Ending;
 use throng_protocol::participant::Participant;
 use throng_protocol::recognition::{CONNECT_WITHIN, Given, Prober, Tried};
 
+use super::follow::follow;
 use super::text;
 use crate::args::Init;
-use crate::console::CliError;
+use crate::console::{CliError, Interrupt};
 use crate::{scenario, session};
 
 /// All requests together take less: the server has 5 s for each.
 const LASTS: &str = "90s";
 
 /// What was asked, and answered, until a protocol was found.
-pub(super) fn look(given: &Given, command: &Init) -> Result<Vec<Tried>, CliError> {
+pub(super) fn look(
+    given: &Given,
+    command: &Init,
+    interrupt: &Interrupt,
+) -> Result<Vec<Tried>, CliError> {
     let target = text::target(&given.neutral_target(), None, command);
     let one = format!("{target}\n[crowd]\nsize = 1\n\n[run]\nduration = \"{LASTS}\"\n");
     let common = command.common(&[]);
@@ -31,8 +36,7 @@ pub(super) fn look(given: &Given, command: &Init) -> Result<Vec<Tried>, CliError
         Box::new(Prober::new(given.clone(), tell.clone())) as Box<dyn Participant>
     });
     let (handle, rows) = session::start_engine_of(&prepared, factory, CONNECT_WITHIN)?;
-    rows.into_iter().for_each(drop);
-    let end = handle.wait();
+    let end = follow(handle, &rows, interrupt, drop)?;
     match (end.ending, end.why) {
         (Ending::Aborted | Ending::Interrupted, Some(why)) => Err(CliError::target(why)),
         (Ending::Aborted | Ending::Interrupted, None)

@@ -6,18 +6,19 @@
 //! ```
 
 mod file;
+mod follow;
 mod look;
 mod play;
 mod played;
 mod text;
 
-use throng_observation::{RefusalKind, shell, units, untrusted};
+use throng_observation::{RefusalKind, units, untrusted};
 use throng_protocol::recognition::{Access, Found, Given, Tried};
 use throng_scenario::{Carriage, Part};
 
 use self::played::Played;
 use crate::args::Init;
-use crate::console::{CliError, Exit, print, say};
+use crate::console::{CliError, Exit, Interrupt, print, say};
 use crate::secrets;
 
 /// Looks, plays, writes.
@@ -25,14 +26,16 @@ pub(crate) fn init(command: &Init) -> Result<Exit, CliError> {
     let given = Given::parse(&command.url).map_err(CliError::usage)?;
     check_token(command)?;
     file::check(command)?;
-    let tried = look::look(&given, command)?;
+    let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
+    let tried = look::look(&given, command, &interrupt)?;
     let recognised = tried.iter().rev().find_map(|tried| tried.found.clone());
     let is_recognised = recognised.is_some();
     // A name of the user's is believed where a viewer can show that it is right.
     let Some(mut found) = recognised.or_else(|| given.named()) else {
         return Err(unknown(&tried));
     };
-    let played = may_play(&found, command).then(|| play::play(&found, command)).transpose()?;
+    let play = || play::play(&found, command, &interrupt);
+    let played = may_play(&found, command).then(play).transpose()?;
     found.access = access(&found, played.as_ref());
     let has_played = played.as_ref().is_some_and(|played| played.failure.is_none());
     let is_refused = played.as_ref().and_then(refusal) == Some(RefusalKind::Credentials);
@@ -40,6 +43,7 @@ pub(crate) fn init(command: &Init) -> Result<Exit, CliError> {
         tell_played(played.as_ref());
         return Err(unknown(&tried));
     }
+    follow::go_on(&interrupt)?;
     tell(&found, played.as_ref(), command);
     let text = text::scenario(&found, played.as_ref(), command);
     if command.output.as_os_str() == "-" {
@@ -47,8 +51,8 @@ pub(crate) fn init(command: &Init) -> Result<Exit, CliError> {
         return Ok(Exit::Met);
     }
     file::write(command, &text)?;
-    let shown = shell::path(&command.output);
-    say(&format!("wrote     {shown}; next: throng check {shown}, throng run {shown}"));
+    let (shown, played_by) = (text::file(command), text::file_and_flags(command));
+    say(&format!("wrote     {shown}; next: throng check {shown}, throng run {played_by}"));
     Ok(Exit::Met)
 }
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use throng_protocol::recognition::Found;
 
+use super::follow::follow;
 use super::played::Played;
 use super::text;
 use crate::args::Init;
-use crate::console::CliError;
+use crate::console::{CliError, Interrupt};
 use crate::scenario;
 use crate::session::{self, Joins, Prepared};
 
@@ -16,7 +17,11 @@ use crate::session::{self, Joins, Prepared};
 pub(super) const LASTS: Duration = Duration::from_secs(4);
 
 /// Plays `found` as the scenario will, with one viewer.
-pub(super) fn play(found: &Found, command: &Init) -> Result<Played, CliError> {
+pub(super) fn play(
+    found: &Found,
+    command: &Init,
+    interrupt: &Interrupt,
+) -> Result<Played, CliError> {
     let duration = format!("run.duration={}s", LASTS.as_secs());
     let common = command.common(&["crowd.size=1", &duration, "run.warm_up=0s"]);
     let text = text::scenario(found, None, command);
@@ -26,7 +31,6 @@ pub(super) fn play(found: &Found, command: &Init) -> Result<Played, CliError> {
     let (handle, received, rows) = session::start_engine(&prepared, Joins::Planned, None)?;
     drop(rows);
     let mut played = Played::default();
-    received.into_iter().for_each(|row| played.add(row));
-    let _ = handle.wait();
+    follow(handle, &received, interrupt, |row| played.add(row))?;
     Ok(played)
 }

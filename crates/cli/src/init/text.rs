@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use throng_observation::{MediaKind, shell, untrusted};
 use throng_protocol::recognition::{Access, Found};
-use throng_scenario::{Carriage, Part, Protocol, units};
+use throng_scenario::{Carriage, Part, Protocol, TokenSource, units};
 
 use super::played::Played;
 use crate::args::Init;
@@ -13,6 +13,7 @@ use crate::args::Init;
 /// The environment variables that hold what is not written into the file.
 const TOKEN: &str = "env:THRONG_TOKEN";
 const API_SECRET: &str = "env:LIVEKIT_API_SECRET";
+const CONSENT_SECRET: &str = "env:THRONG_CONSENT_SECRET";
 
 /// The scenario of what was found; `played`: what one viewer received.
 pub(super) fn scenario(found: &Found, played: Option<&Played>, command: &Init) -> String {
@@ -27,10 +28,27 @@ pub(super) fn scenario(found: &Found, played: Option<&Played>, command: &Init) -
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
+/// The file, as a word of the commands that come next.
+pub(super) fn file(command: &Init) -> String {
+    if command.output.as_os_str() == "-" { "FILE".to_owned() } else { shell::path(&command.output) }
+}
+
+/// The same with the flags without which the server does not get its load: no scenario has them. A
+/// secret that is not named elsewhere is not repeated.
+pub(super) fn file_and_flags(command: &Init) -> String {
+    let tls_ca = command.tls_ca.as_ref().map(|file| shell::flag("--tls-ca", file));
+    let secret = command.consent_secret.as_deref().map(|secret| match TokenSource::parse(secret) {
+        TokenSource::Environment(_) | TokenSource::File(_) => secret,
+        TokenSource::Inline(_) => CONSENT_SECRET,
+    });
+    let secret = secret.map(|secret| shell::flag("--consent-secret", secret));
+    let words = [Some(file(command)), tls_ca, secret];
+    words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
 /// The first lines: the schema for editors, and what was seen.
 fn head(found: &Found, played: Option<&Played>, command: &Init) -> String {
-    let is_file = command.output.as_os_str() != "-";
-    let file = if is_file { shell::path(&command.output) } else { "FILE".to_owned() };
+    let (file, played_by) = (file(command), file_and_flags(command));
     let mut text = String::from("#:schema scenario.schema.json\n");
     let mut line = |words: &str| {
         let _ = writeln!(text, "# {}", untrusted::line(words).trim_end());
@@ -42,8 +60,8 @@ fn head(found: &Found, played: Option<&Played>, command: &Init) -> String {
     arrived.iter().flatten().for_each(|kind| line(&format!("Received: {kind}")));
     line("");
     line(&format!("  throng check {file}"));
-    line(&format!("  throng run {file}"));
-    line(&format!("  throng find {file}"));
+    line(&format!("  throng run {played_by}"));
+    line(&format!("  throng find {played_by}"));
     line("");
     line(
         "All keys: docs/scenario.md. The first line is for editors, which then know all keys too:",

@@ -76,6 +76,32 @@ fn secrets_are_named_and_not_written() {
 }
 
 #[test]
+fn the_next_commands_have_the_flags_that_no_scenario_has() {
+    let consent = |secret| ["--tls-ca", "my ca.pem", "--consent-secret", secret];
+    for (more, expect) in [
+        (&[][..], "throng.toml"),
+        (
+            &consent("file:/run/secret")[..],
+            "throng.toml --tls-ca 'my ca.pem' --consent-secret file:/run/secret",
+        ),
+        (
+            &consent("S3CRET"),
+            "throng.toml --tls-ca 'my ca.pem' --consent-secret env:THRONG_CONSENT_SECRET",
+        ),
+        (&["-o", "-"], "FILE"),
+    ] {
+        let command = command(more);
+        assert_eq!(file_and_flags(&command), expect);
+        let text = read(&found("whep+https://h/whep"), None, &command);
+        for verb in ["run", "find"] {
+            assert!(text.contains(&format!("#   throng {verb} {expect}\n")), "{text}");
+        }
+        assert!(text.contains(&format!("#   throng check {}\n", file(&command))), "{text}");
+        assert!(!text.contains("S3CRET"), "{text}");
+    }
+}
+
+#[test]
 fn words_of_a_server_stay_in_their_comment() {
     let mut found = found("whep+http://h/whep");
     found.server = Some("nginx\n[run]\nduration = \"9h\"".to_owned());

@@ -1,17 +1,24 @@
 //! `throng init` on servers: what it writes is checked and run.
 
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use throng_sim::lighttpd::Lighttpd;
 use throng_sim::skipped;
 
-use crate::throng::{Stage, figure, plain, run};
+use crate::throng::{Running, Stage, THRONG, figure, plain, run, started};
 use crate::vod::url;
 
 /// Exit code, and what was said, of `throng ARGS`.
 fn said(args: &[&str]) -> (Option<i32>, String) {
-    let output = plain(args);
+    told(plain(args))
+}
+
+fn told(output: Output) -> (Option<i32>, String) {
     let text = [output.stdout, output.stderr]
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .concat();
@@ -54,8 +61,13 @@ fn makes_film(folder: &Path) -> bool {
     let arguments = "-v error -f lavfi -i testsrc2=s=320x180:r=25:d=8 -c:v libx264 \
                      -preset ultrafast -g 25 -f hls -hls_time 2 -hls_playlist_type vod film.m3u8";
     let mut command = Command::new("ffmpeg");
-    let made = command.args(arguments.split_whitespace()).current_dir(folder).status();
-    made.is_ok_and(|status| status.success())
+    match command.args(arguments.split_whitespace()).current_dir(folder).status() {
+        Err(error) if error.kind() == ErrorKind::NotFound => false,
+        made => {
+            assert!(made.unwrap().success());
+            true
+        }
+    }
 }
 
 #[test]
@@ -76,11 +88,74 @@ fn a_recording_is_recognised_by_its_playlist() {
 }
 
 #[test]
-fn a_token_that_a_server_asks_for_is_named_in_the_scenario() {
+fn a_token_is_named_and_used_and_not_written() {
     let stage = Stage::start(None, "127.0.0.1:0", &["--token", "S3CRET"]);
     let (code, text) = said(&["init", &stage.target(), "-o", "-"]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains("token = \"env:THRONG_TOKEN\"") && !text.contains("S3CRET"), "{text}");
+    assert!(
+        text.contains("token = \"env:THRONG_TOKEN\"") && !text.contains("played    one"),
+        "{text}"
+    );
+
+    let mut command = Command::new(THRONG);
+    command.env("THRONG_E2E_TOKEN", "S3CRET");
+    command.args(["init", &stage.target(), "-o", "-", "--token", "env:THRONG_E2E_TOKEN"]);
+    let (code, text) = told(started(&mut command).wait_with_output().unwrap());
+    assert_eq!(code, Some(0), "{text}");
+    for words in ["played    one viewer for ", "token = \"env:THRONG_E2E_TOKEN\""] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+    assert!(!text.contains("S3CRET"), "{text}");
+}
+
+/// The viewers that a stage has at present.
+fn viewers(stage: &Stage) -> u64 {
+    let address = stage.whep.trim_start_matches("http://").trim_end_matches("/whep");
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET /stats HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let json = answer.split_once("\r\n\r\n").unwrap().1;
+    serde_json::from_str::<Value>(json).unwrap()["viewers"].as_u64().unwrap()
+}
+
+/// Ends when a stage has so many viewers.
+fn when_viewers(stage: &Stage, count: u64) {
+    let since = Instant::now();
+    while viewers(stage) != count {
+        assert!(since.elapsed() < Duration::from_secs(15), "not {count}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn ctrl_c_leaves_no_session_on_the_server_and_no_file() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let init = Running::start(None, &["init", &stage.whep]);
+    when_viewers(&stage, 1);
+    init.signal("INT");
+    let ran = init.wait();
+    assert_eq!(ran.code, Some(130), "{ran}");
+    assert!(ran.stderr.contains("interrupted") && !ran.folder().exists(), "{ran}");
+    when_viewers(&stage, 0);
+}
+
+#[test]
+fn a_full_disk_costs_no_scenario() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("old.toml");
+    std::fs::write(&file, "old").unwrap();
+    // No file may grow; without the signal of that, a write fails as on a full disk.
+    let full = "trap '' XFSZ; ulimit -f 0; exec \"$0\" \"$@\"";
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", full, THRONG, "init", &stage.whep, "--no-play", "--force", "-o"])
+        .arg(&file);
+    let (code, text) = told(started(&mut command).wait_with_output().unwrap());
+    assert!(code == Some(2) && text.contains("cannot write"), "{text}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "old");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
 #[test]
