@@ -304,7 +304,7 @@ pub struct TrackInterval {
 pub struct Missing {
     /// Since when it is expected.
     pub since: Instant,
-    /// It had begun since then (video: with a frame that can be decoded), and has stopped.
+    /// It had begun since then (video: with enough frames to know its pace), and has stopped.
     /// Otherwise it has yet to begin; the reader decides how long that may take.
     pub has_stopped: bool,
 }

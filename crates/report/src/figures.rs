@@ -1,10 +1,11 @@
 //! The run's rows added up once, for the summary, the objectives and the page.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
-use throng_observation::run::{ParticipantRow, RunData, SeriesRow, TrackRow};
+use throng_observation::run::{ParticipantId, ParticipantRow, RunData, SeriesRow, TrackRow};
 use throng_observation::{
-    AggregatedTracks, MediaKind, Phase, PlannedCohort, Players, SecondRow as _,
+    AggregatedTracks, BadIf, MediaKind, Phase, PlannedCohort, Players, RunTime, SecondRow as _,
 };
 
 use crate::chat::ChatFigures;
@@ -24,6 +25,8 @@ pub(crate) struct Figures<'a> {
     pub(crate) publishers: u64,
     pub(crate) connect: Survival,
     pub(crate) first_frame: Survival,
+    /// Viewers that got packets of video, and no frame in the time that a join may take.
+    pub(crate) without_frame: u64,
     /// Of those intended, who plays from a buffer: who can wait for playback, and stall.
     pub(crate) players: Vec<&'a ParticipantRow>,
     /// Of those intended, who plays media as it arrives: whose picture can freeze.
@@ -67,6 +70,20 @@ impl<'a> Figures<'a> {
         let waits = |row: &&ParticipantRow| nobody_watches || cohorts.watch(row);
         let viewers = intended.iter().copied().filter(waits);
         let first_frame = Survival::of(viewers, &[Phase::FirstFrame], ended_ms);
+        let with_video: BTreeSet<ParticipantId> =
+            run.tracks.iter().filter(|track| is_video(track)).map(|it| it.participant).collect();
+        let without_frame = intended.iter().filter(|row| {
+            let first = row.reached.get(&Phase::FirstPacket);
+            let ended = row.ended_at.map_or(ended_ms, RunTime::as_millis_f64).min(ended_ms);
+            let had_time =
+                first.is_some_and(|at| ended - at.as_millis_f64() >= BadIf::default().join_ms_max);
+            let has_frame = row.reached.contains_key(&Phase::FirstFrame);
+            had_time
+                && !has_frame
+                && row.failure().is_none()
+                && with_video.contains(&row.participant)
+        });
+        let without_frame = without_frame.count() as u64;
         let who = |can: &dyn Fn(&ParticipantRow) -> bool| -> Vec<&'a ParticipantRow> {
             intended.iter().copied().filter(|row| can(row)).collect()
         };
@@ -89,6 +106,7 @@ impl<'a> Figures<'a> {
             audio: tracks(MediaKind::Audio),
             connect: Survival::of(intended.iter().copied(), &Phase::CONNECTED, ended_ms),
             first_frame,
+            without_frame,
             players,
             receivers,
             startup,
@@ -116,6 +134,11 @@ impl<'a> Figures<'a> {
     pub(crate) fn failed(&self) -> u64 {
         self.intended.iter().filter(|row| row.failure().is_some()).count() as u64
     }
+}
+
+/// Whether packets of video came.
+fn is_video(track: &TrackRow) -> bool {
+    track.kind == MediaKind::Video && track.counters.packets_original > 0
 }
 
 /// What participants of each cohort do, as was planned; of none where the plan is not known.

@@ -69,7 +69,9 @@ const MISSING_RATIO_MAX: f64 = 0.01;
 fn everybody_played_or_was_judged(summary: &Summary) -> bool {
     !summary.objectives.is_empty()
         || (summary.participants.failed == 0
-            && (summary.participants.playing > without_frame(summary) || summary.sent.is_some())
+            && (summary.participants.playing > 0 || summary.sent.is_some())
+            && summary.participants.without_frame as f64
+                <= summary.participants.playing as f64 * MISSING_RATIO_MAX
             && summary.media().iter().all(|(_, media)| {
                 media.tracks_missing == 0 && media.missing_ratio.unwrap_or(0.0) <= MISSING_RATIO_MAX
             })
@@ -80,14 +82,6 @@ fn everybody_played_or_was_judged(summary: &Summary) -> bool {
                 // Players that never began played nothing that could stall.
                 playback.stall_ratio.is_some_and(|ratio| ratio <= MISSING_RATIO_MAX)
             }))
-}
-
-/// Viewers who got packets, and never a frame that could be shown.
-fn without_frame(summary: &Summary) -> u64 {
-    // Members of a chat play by its messages.
-    let can_tell = summary.chat.is_none();
-    let without = summary.participants.playing.saturating_sub(summary.first_frame.reached);
-    if can_tell { without } else { 0 }
 }
 
 /// The answer in one sentence; `aborted` says what ended a run that was aborted.
@@ -249,7 +243,7 @@ fn played(summary: &Summary) -> String {
     let clean = crowd.failed == 0
         && summary.bottleneck.is_none()
         && crowd.playing > 0
-        && without_frame(summary) == 0
+        && crowd.without_frame == 0
         && !summary.events.contains_key(INNER_MARKERS_EVENT)
         && loss < 0.001
         && !summary.events.contains_key(TIME_JUMP_EVENT)
@@ -312,8 +306,8 @@ fn missing(name: &str, media: &Media) -> Option<String> {
 
 /// Viewers without a frame, for the end of a sentence.
 fn frameless(summary: &Summary) -> Option<String> {
-    let without = without_frame(summary);
-    (without > 0).then(|| format!("; {without} of them never had a frame"))
+    let without = summary.participants.without_frame;
+    (without > 0).then(|| format!("; {} never had a frame", count(without, receivers(summary))))
 }
 
 /// Stalls, for the end of a sentence.
@@ -389,7 +383,8 @@ mod tests {
 
     use throng_observation::run::{ABORT_EVENT, Ending, EventRow};
     use throng_observation::{
-        Failure, FailureReason, INNER_MARKERS_EVENT, Outcome, Phase, RunTime, TIME_JUMP_EVENT,
+        Failure, FailureReason, INNER_MARKERS_EVENT, MediaKind, Outcome, Phase, RunTime,
+        TIME_JUMP_EVENT,
     };
 
     use crate::summary::RunOutcome;
@@ -487,12 +482,15 @@ mod tests {
         }
         let of = |run: &_| summarise(run, &[], Duration::ZERO);
         let some = of(&run);
-        assert_eq!(some.headline, "10 viewers played for 20 s; 4 of them never had a frame");
-        assert_eq!(some.outcome, RunOutcome::Met);
-        for row in &mut run.participants {
-            row.reached.remove(&Phase::FirstFrame);
-        }
-        assert_eq!(of(&run).outcome, RunOutcome::Missed);
+        assert_eq!(some.headline, "10 viewers played for 20 s; 4 viewers never had a frame");
+        assert_eq!(some.outcome, RunOutcome::Missed);
+        // Who came at the end had no time for it, and who got no video has no frame to wait for.
+        let ended_at = run.ended_at;
+        run.ended_at = Some(RunTime(2_000_000));
+        assert_eq!(of(&run).participants.without_frame, 0);
+        run.ended_at = ended_at;
+        run.tracks.retain(|track| track.kind == MediaKind::Audio);
+        assert_eq!(of(&run).participants.without_frame, 0);
     }
 
     #[test]

@@ -109,6 +109,7 @@ fn participants(figures: &Figures<'_>, by_second: &Crowd) -> Participants {
         publishers: figures.publishers,
         connected: figures.reached(&Phase::CONNECTED),
         playing: figures.reached(&Phase::PLAYING),
+        without_frame: figures.without_frame,
         failed: figures.failed(),
         playing_max: by_second.playing_max,
         connected_max: by_second.connected_max,

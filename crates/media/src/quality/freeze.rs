@@ -57,7 +57,7 @@ impl FreezeMeter {
         }
         self.reported = None;
         self.shown_at = Some(now);
-        self.begins_at = (self.intervals >= MIN_INTERVALS).then(|| {
+        self.begins_at = self.knows_pace().then(|| {
             let mean_us = self.sum_us / self.intervals.min(WINDOW) as u64;
             now + Duration::from_micros((3 * mean_us).max(mean_us + MIN_INCREASE_US))
         });
@@ -75,6 +75,12 @@ impl FreezeMeter {
     #[must_use]
     pub fn next_timeout(&self) -> Option<Instant> {
         self.begins_at
+    }
+
+    /// Whether enough frames came to tell how often the source has one.
+    #[must_use]
+    pub fn knows_pace(&self) -> bool {
+        self.intervals >= MIN_INTERVALS
     }
 
     /// Freezes since the previous call.

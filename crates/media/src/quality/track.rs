@@ -371,14 +371,12 @@ impl TrackMeter {
         }
     }
 
-    /// When it began since it was announced or resumed: the first packet, of video the first frame
-    /// that can be decoded.
+    /// Whether it began since it was announced or resumed: a packet came, of video enough frames to
+    /// tell how often the source has one.
     #[must_use]
-    pub fn begun_at(&self) -> Option<Instant> {
-        match self.frames_due {
-            FramesDue::Awaited(_) => None,
-            FramesDue::Since(at) => Some(at),
-        }
+    pub fn has_begun(&self) -> bool {
+        let knows_pace = self.pictures.as_ref().is_none_or(|it| it.freeze.knows_pace());
+        matches!(self.frames_due, FramesDue::Since(_)) && knows_pace
     }
 
     /// Whether nothing arrived since the previous interval although a source of its pace would have

@@ -490,11 +490,16 @@ impl Receiver {
         self.expected = Some(Expected { since, until });
     }
 
+    /// The server was asked to stop.
+    pub(super) fn expect_nothing(&mut self) {
+        self.expected = None;
+    }
+
     fn end_intervals(&mut self, now: Instant, take: fn(&mut TrackMeter, Instant) -> TrackInterval) {
         let expected = self.expected.filter(|due| due.until.is_none_or(|until| now < until));
         for track in &mut self.tracks {
             let due = expected.filter(|_| !track.has_ended && track.meter.is_quiet(now));
-            let has_stopped = track.meter.begun_at().is_some();
+            let has_stopped = track.meter.has_begun();
             let mut interval = take(&mut track.meter, now);
             interval.missing = due.map(|due| Missing { since: due.since, has_stopped });
             interval.picture_lines = track.picture.lines();

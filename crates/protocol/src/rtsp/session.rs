@@ -139,6 +139,11 @@ impl Session {
         let _ = url.set_password(None);
         self.life.push(Output::Close(SIGNALLING));
         self.close_ports();
+        // Who leaves goes to no other place, where it would begin anew.
+        if self.life.is_leaving() {
+            self.over();
+            return Ok(());
+        }
         self.client.moved_to(url.clone(), self.config.credentials.clone());
         self.config.url = url;
         self.connect()

@@ -267,9 +267,12 @@ impl Viewer {
                 self.session.anomaly("rtsp", "an action was left out: there is nothing to seek in");
             }
             Due::Do(then) => {
-                if let (Some(receiver), Then::Seek(_) | Then::Scale(_)) = (&mut self.receiver, then)
-                {
-                    receiver.seek(now);
+                if let Some(receiver) = &mut self.receiver {
+                    match then {
+                        Then::Seek(_) | Then::Scale(_) => receiver.seek(now),
+                        // A server may stop long before it answers.
+                        Then::Pause(_) | Then::PlayOn => receiver.expect_nothing(),
+                    }
                 }
                 // A PLAY during playback would be queued (RFC 2326 section 10.5): players pause
                 // before they seek.
@@ -299,7 +302,12 @@ impl Viewer {
     fn pause_refused(&mut self, now: Instant, status: StatusCode) {
         self.session.anomaly("rtsp", format!("PAUSE was refused ({})", u16::from(status)));
         match self.playback.state {
-            PlaybackState::Stops(Then::Pause(_)) => self.playback.state = PlaybackState::Plays,
+            PlaybackState::Stops(Then::Pause(_)) => {
+                self.playback.state = PlaybackState::Plays;
+                if let Some(receiver) = &mut self.receiver {
+                    receiver.expect(now, self.playback.end_at());
+                }
+            }
             PlaybackState::Stops(then) => self.go_on(now, then),
             _ => {}
         }

@@ -137,7 +137,7 @@ impl Receiver {
                     .filter(|track| track.has_sender() && track.section == due.format.section);
                 let mut has_stopped = false;
                 held.all(|track| {
-                    has_stopped |= track.meter.begun_at().is_some_and(|at| at >= due.since);
+                    has_stopped |= track.meter.has_begun();
                     track.meter.is_quiet(now)
                 })
                 .then_some((due.format.section, Missing { since: due.since, has_stopped }))
