@@ -19,8 +19,13 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// All, the smallest first.
-    pub const ALL: [Layer; 4] = [Layer::Off, Layer::Low, Layer::Medium, Layer::High];
+    /// All with their stable keys, the smallest first.
+    pub const NAMED: &'static [(Self, &'static str)] = &[
+        (Self::Off, Self::Off.key()),
+        (Self::Low, Self::Low.key()),
+        (Self::Medium, Self::Medium.key()),
+        (Self::High, Self::High.key()),
+    ];
 
     /// The stable key: `off`, `low`, `medium`, `high`.
     #[must_use]
@@ -36,7 +41,7 @@ impl Layer {
     /// The layer of a stable key.
     #[must_use]
     pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|layer| layer.key() == key)
+        Self::NAMED.iter().find(|(_, known)| *known == key).map(|(layer, _)| *layer)
     }
 }
 

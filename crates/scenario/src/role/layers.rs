@@ -22,12 +22,7 @@ pub(super) const LAYERS: AsFile<Vec<LayerRequest>, LayersFile> =
     AsFile { read, write: |requests| write(requests) };
 
 impl Named for Layer {
-    const ALL: &'static [(Self, &'static str)] = &[
-        (Self::Off, Self::Off.key()),
-        (Self::Low, Self::Low.key()),
-        (Self::Medium, Self::Medium.key()),
-        (Self::High, Self::High.key()),
-    ];
+    const ALL: &'static [(Self, &'static str)] = Self::NAMED;
 }
 
 /// A layer, or a list of layers with times.
