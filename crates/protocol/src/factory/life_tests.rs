@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use throng_observation::{Observation, Phase};
-use throng_scenario::{ChatConfig, JanusId, Place, Role};
+use throng_scenario::{ChatConfig, JanusId, Place, Protocol, Role};
 
 use super::tests::{endpoint, factory};
 use crate::participant::{
@@ -29,25 +29,44 @@ const WORDS: [&str; 7] = [
 
 /// Where there is a participant of each kind.
 fn places() -> Vec<(&'static str, Place)> {
-    let xmpp = || Place::Xmpp { domain: "d".into(), room: "r@d".into(), account: None };
-    vec![
-        ("http://10.0.0.1/whep", Place::Whep),
-        ("ws://10.0.0.1:3333/app/stream", Place::OvenMediaEngine),
-        ("ws://10.0.0.1:8188/", Place::Janus { id: JanusId::Number(1), pin: None }),
-        ("ws://10.0.0.1:8188/", Place::JanusVideoRoom { id: JanusId::Number(1), pin: None }),
-        ("ws://10.0.0.1:7880/rtc", Place::LiveKit { room: "r".into() }),
-        ("http://10.0.0.1/whip", Place::Whip),
-        ("http://10.0.0.1/film.mp4", Place::HttpVideo),
-        ("http://10.0.0.1/live.m3u8", Place::HttpVideo),
-        ("http://10.0.0.1/w/abc", Place::PeerTube),
-        ("rtsp://10.0.0.1/cam", Place::Rtsp { account: None }),
-        ("rtsp://10.0.0.1/cam", Place::RtspPublish { account: None }),
-        ("http://10.0.0.1:1935/live/key", Place::Rtmp),
-        ("http://10.0.0.1:9000/", Place::Srt),
-        ("ws://10.0.0.1/ws", xmpp()),
-        ("ws://10.0.0.1/chat", Place::Chat),
-        ("http://10.0.0.1/chat", Place::Chat),
-    ]
+    Protocol::ALL.iter().flat_map(|protocol| places_of(*protocol)).collect()
+}
+
+/// Where there are participants of `protocol`: the compiler asks for those of a new one.
+fn places_of(protocol: Protocol) -> Vec<(&'static str, Place)> {
+    let (id, pin) = (JanusId::Number(1), None);
+    match protocol {
+        Protocol::Whep => vec![("http://10.0.0.1/whep", Place::Whep)],
+        Protocol::OvenMediaEngine => {
+            vec![("ws://10.0.0.1:3333/app/stream", Place::OvenMediaEngine)]
+        }
+        Protocol::Janus => vec![("ws://10.0.0.1:8188/", Place::Janus { id, pin })],
+        Protocol::JanusVideoRoom => {
+            vec![("ws://10.0.0.1:8188/", Place::JanusVideoRoom { id, pin })]
+        }
+        Protocol::LiveKit => {
+            vec![("ws://10.0.0.1:7880/rtc", Place::LiveKit { room: "r".into() })]
+        }
+        Protocol::Whip => vec![("http://10.0.0.1/whip", Place::Whip)],
+        Protocol::HttpVideo => vec![
+            ("http://10.0.0.1/film.mp4", Place::HttpVideo),
+            ("http://10.0.0.1/live.m3u8", Place::HttpVideo),
+        ],
+        Protocol::PeerTube => vec![("http://10.0.0.1/w/abc", Place::PeerTube)],
+        Protocol::Rtsp => vec![("rtsp://10.0.0.1/cam", Place::Rtsp { account: None })],
+        Protocol::RtspPublish => {
+            vec![("rtsp://10.0.0.1/cam", Place::RtspPublish { account: None })]
+        }
+        Protocol::Rtmp => vec![("http://10.0.0.1:1935/live/key", Place::Rtmp)],
+        Protocol::Srt => vec![("http://10.0.0.1:9000/", Place::Srt)],
+        Protocol::Xmpp => {
+            let place = Place::Xmpp { domain: "d".into(), room: "r@d".into(), account: None };
+            vec![("ws://10.0.0.1/ws", place)]
+        }
+        Protocol::Chat => {
+            vec![("ws://10.0.0.1/chat", Place::Chat), ("http://10.0.0.1/chat", Place::Chat)]
+        }
+    }
 }
 
 /// A channel that it has asked for.
