@@ -160,51 +160,72 @@ fn is_file(text: &str) -> bool {
 impl PublishTable {
     /// As a file says it.
     fn of(publish: &PublishConfig) -> Self {
-        let has_card = publish.video.is_some() || !publish.simulcast.is_empty();
-        let of_card = || MediaCodec::of_name(&publish.codec.name().to_ascii_lowercase());
-        let (video, audio) = (publish.video_file.as_ref(), publish.audio_file.as_ref());
-        let audio_path = audio.map(|file| AudioFile::File(file.path.clone()));
+        let PublishConfig {
+            video,
+            simulcast,
+            codec,
+            audio,
+            video_file,
+            audio_file,
+            adapts,
+            burns_clock,
+        } = publish;
+        let has_card = video.is_some() || !simulcast.is_empty();
+        let of_card = || MediaCodec::of_name(&codec.name().to_ascii_lowercase());
+        let (of_video, of_audio) = (video_file.as_ref(), audio_file.as_ref());
+        let audio_path = of_audio.map(|file| AudioFile::File(file.path.clone()));
         Self {
-            video: video.map(|file| file.path.clone()).or_else(|| publish.video.clone()),
-            simulcast: publish.simulcast.clone(),
-            audio: audio_path.unwrap_or(AudioFile::Speech(publish.audio)),
-            codec: match video {
+            video: of_video.map(|file| file.path.clone()).or_else(|| video.clone()),
+            simulcast: simulcast.clone(),
+            audio: audio_path.unwrap_or(AudioFile::Speech(*audio)),
+            codec: match of_video {
                 Some(file) => file.codec,
                 None => has_card.then(of_card).flatten(),
             },
-            adapts: publish.adapts,
-            burns_clock: publish.burns_clock,
-            fps_milli: video.and_then(|file| file.fps_milli),
-            ssrc: video.and_then(|file| file.ssrc),
-            audio_ssrc: audio.and_then(|file| file.ssrc),
+            adapts: *adapts,
+            burns_clock: *burns_clock,
+            fps_milli: of_video.and_then(|file| file.fps_milli),
+            ssrc: of_video.and_then(|file| file.ssrc),
+            audio_ssrc: of_audio.and_then(|file| file.ssrc),
         }
     }
 
     /// What is sent; the codec of the test card is VP8.
     fn config(self) -> PublishConfig {
-        let Self { codec, fps_milli, ssrc, .. } = self;
-        let (video_file, video) = match self.video {
+        let Self {
+            video,
+            simulcast,
+            audio,
+            codec,
+            adapts,
+            burns_clock,
+            fps_milli,
+            ssrc,
+            audio_ssrc,
+        } = self;
+        let (video_file, video) = match video {
             Some(path) if is_file(&path) => {
                 (Some(MediaFile { path, codec, fps_milli, ssrc }), None)
             }
             video => (None, video),
         };
-        let (audio_file, audio) = match self.audio {
+        let (audio_file, audio) = match audio {
             AudioFile::File(path) => {
                 let codec = Some(MediaCodec::Opus);
-                (Some(MediaFile { path, codec, fps_milli: None, ssrc: self.audio_ssrc }), true)
+                (Some(MediaFile { path, codec, fps_milli: None, ssrc: audio_ssrc }), true)
             }
             AudioFile::Speech(is_on) => (None, is_on),
         };
+        let codec = Codec::Vp8;
         PublishConfig {
             video,
-            simulcast: self.simulcast,
-            codec: Codec::Vp8,
+            simulcast,
+            codec,
             audio,
             video_file,
             audio_file,
-            adapts: self.adapts,
-            burns_clock: self.burns_clock,
+            adapts,
+            burns_clock,
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) struct ScriptStepFile {
     mute: Option<String>,
     /// Replaces the video by this size of the test card, as a shared screen.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(144p|180p|240p|360p|720p|1080p)$"))]
+    #[schemars(regex(pattern = format!("^({})$", CARD_SIZES.join("|"))))]
     screen_share: Option<String>,
 }
 
