@@ -158,14 +158,19 @@ impl Key {
     fn into_property(self) -> (String, Json) {
         let mut schema = self.schema;
         if let Json::Object(schema) = &mut schema {
-            schema.insert("description".into(), without_links(self.meaning).into());
+            let mut description = without_links(self.meaning);
+            if let Usual::StoredSaid(words) | Usual::Said(words) = self.usual {
+                description += "; default: ";
+                description += words;
+            }
+            schema.insert("description".into(), description.into());
             schema.extend(self.default.map(|default| ("default".into(), default)));
         }
         (self.name.into(), schema)
     }
 }
 
-/// Markdown without the addresses of its links.
+/// Markdown without the addresses of its links, and without references to what follows on a page.
 fn without_links(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;
@@ -174,7 +179,7 @@ fn without_links(markdown: &str) -> String {
         text.push_str(words);
         rest = after;
     }
-    text + rest
+    (text + rest).replace(", see below", "")
 }
 
 /// What stands before the first link, its words, and what stands after it.

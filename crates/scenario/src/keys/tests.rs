@@ -93,12 +93,31 @@ fn a_description_has_the_words_of_a_link() {
     let markdown = "a list such as `[0, 17]`, see [the page](page.md#part) and [one](b.md)";
     assert_eq!(without_links(markdown), "a list such as `[0, 17]`, see the page and one");
     assert_eq!(without_links("[0](a"), "[0](a");
+    assert_eq!(without_links("a table (short, see below), [see below](a.md#b)"), "a table (short)");
+}
+
+#[test]
+fn a_description_has_the_default_where_it_is_words() {
+    for (usual, expect) in [
+        (Usual::LeftOut, "what is said"),
+        (Usual::Said("`page`, or none"), "what is said; default: `page`, or none"),
+        (Usual::StoredSaid("all"), "what is said; default: all"),
+    ] {
+        let row = ("csv", usual, "what is [said](a.md)");
+        let (_, schema) =
+            Key::new(row, &Flag, &false, &mut SchemaGenerator::default()).into_property();
+        assert_eq!(schema["description"], expect);
+    }
 }
 
 #[test]
 fn a_key_that_is_left_out_is_not_written_with_its_usual_value() {
-    let usual = [(Usual::Stored, true), (Usual::LeftOut, false), (Usual::Said("never"), false)];
-    for (usual, is_written) in usual {
+    for (usual, is_written) in [
+        (Usual::Stored, true),
+        (Usual::StoredSaid("never"), true),
+        (Usual::LeftOut, false),
+        (Usual::Said("never"), false),
+    ] {
         assert_eq!(written(("csv", usual), &Flag, &false, &false).is_some(), is_written);
         assert!(written(("csv", usual), &Flag, &true, &false).is_some());
     }

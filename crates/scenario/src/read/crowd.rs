@@ -1,4 +1,5 @@
-//! Reads `[crowd]`, or several `[[crowd]]`: size, arrival, stay.
+//! Reads `[crowd]`, or several `[[crowd]]`: their names, and the places of values that are checked
+//! against others. The keys are in `scenario/keys.rs`.
 
 use std::collections::HashSet;
 

@@ -25,9 +25,9 @@ impl Keyed for Role {
         /// "last_speakers(10)", audio = "all" }`
         "subscribe": subscribe = SUBSCRIBE, StoredSaid("all");
         /// in a conference with simulcast, the layer that each participant requests: `"off"`,
-        /// `"low"`, `"medium"`, `"high"`, or a list `[{ layer = "low" }, { after = "10s", layer =
-        /// "high" }]` with times from its join (LiveKit, Janus VideoRoom); the report shows how
-        /// long each switch took
+        /// `"low"`, `"medium"` (the larger of two), `"high"`, or a list `[{ layer = "low" }, {
+        /// after = "10s", layer = "high" }]` with times from its join (LiveKit, Janus VideoRoom);
+        /// the report shows how long each switch took
         "layers": layers = LAYERS, Said("the server's choice");
         /// in a conference with `[conversation]`, how often each participant speaks, relative to
         /// participants of weight 1; 0 for one that only listens

@@ -1,10 +1,12 @@
 //! The keys of `[crowd]`; those that say what its participants do are in `role/keys.rs`.
 
+use std::time::Duration;
+
 use schemars::SchemaGenerator;
 use serde_json::{Value as Json, json};
 
 use super::{Cohort, SIZE_MAX};
-use crate::arrival::ARRIVAL;
+use crate::arrival::{ARRIVAL, ArrivalKind};
 use crate::churn::STAY;
 use crate::file::OneOrMany;
 use crate::keys::Usual::{LeftOut, Required, Said, StoredSaid};
@@ -31,7 +33,8 @@ impl Keyed for Cohort {
                 "`viewers`, by WHIP, `publish+rtsp`, RTMP and SRT `publishers`; with several, \
                  `crowd 1`, `crowd 2` …"
             );
-        /// the cohort's own URL on the same host and port, with the same token; not in a conference
+        /// the cohort's own URL on the same host and port, with the same token; publishers by RTMP
+        /// or SRT may have another port than `target.url`. Not in a conference
         "url": target = Maybe(URL), Said("`target.url`");
         /// number of streams for `{stream}` in the URL: `10` distributes participants round robin;
         /// `{ count = 10, zipf = 1.0, seed = 1 }` by Zipf's law, the second stream with half of the
@@ -48,13 +51,24 @@ impl Keyed for Cohort {
         /// the whole cohort leaves and joins again, evenly spaced with the jitter of `arrival`: `{
         /// at = "60s", within = "2s" }`
         "reconnect": reconnect = Maybe(RECONNECT), Said("never");
-        /// local addresses, assigned round robin, `["127.0.0.2-127.0.0.20"]`
+        /// local addresses or ranges, assigned round robin, `["127.0.0.2-127.0.0.20"]`
         "source_ips": source_ips = SOURCE_IPS, Said("by the routing table");
     }
 
     /// Without a name, which follows from the other cohorts.
     fn usual() -> Self {
-        Self { size: 1, ..Self::default() }
+        Self {
+            name: String::new(),
+            size: 1,
+            arrival: ArrivalKind::default(),
+            starts_at: Duration::ZERO,
+            stay: None,
+            source_ips: Vec::new(),
+            streams: None,
+            target: None,
+            role: None,
+            reconnect: None,
+        }
     }
 
     fn beside(generator: &mut SchemaGenerator) -> Vec<Key> {

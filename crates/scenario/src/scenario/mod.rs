@@ -57,7 +57,7 @@ pub struct Scenario {
 }
 
 /// Participants with the same configuration, which arrive together.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Cohort {
     /// Its name in reports; unique in the scenario.
     pub name: String,

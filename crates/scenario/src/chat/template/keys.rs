@@ -65,24 +65,26 @@ impl Keyed for ChatTemplate {
         "kicked": kicked = PATTERNS, Said("none");
         /// what is sent before the connection is closed
         "leave": leave = Maybe(Words(&SENT)), Said("none");
-        /// `Sec-WebSocket-Protocol`; over a WebSocket only, as `binary`
+        /// `Sec-WebSocket-Protocol`, in order of preference; over a WebSocket only, as `binary`
         "subprotocols": subprotocols = SUBPROTOCOLS, Said("none");
         /// messages of the WebSocket are binary, and text in UTF-8
         "binary": binary = Flag, Stored;
         /// the server sends a message to its author too: without it, one's own messages are not due
         /// to oneself
         "echo": echo = Flag, Stored;
-        /// where messages go: `path` for what is said and all that has no path of its own, `leave`,
-        /// `keep_alive`, `pong`; `content_type` of their bodies, else `text/plain;charset=UTF-8`
+        /// over server-sent events: where messages go, `path` for what is said and all that has no
+        /// path of its own, `leave`, `keep_alive`, `pong`; `content_type` of their bodies, else
+        /// `text/plain;charset=UTF-8`
         "post": http = POST, Said("the target's URL, text");
-        /// path of the event stream, on the target's server as all paths. They may have the
-        /// variables, whose values are escaped
+        /// over server-sent events: path of the event stream, on the target's server as all paths.
+        /// They may have the variables, whose values are escaped
         "stream": http.stream = Maybe(SentTo("\"/rooms/{room}/events\"")), Said("the target's URL");
-        /// of all requests to the target's server; values may have `{n}`, `{room}` and `{token}`,
-        /// and are no references (`env:NAME`); other text of them is stored as `…`
+        /// over server-sent events: those of all requests to the target's server; values may have
+        /// `{n}`, `{room}` and `{token}`, and are no references (`env:NAME`); other text of them is
+        /// stored as `…`
         "headers": http.headers = HEADERS, Said("none");
-        /// the server sends after `Last-Event-ID` what was said while the stream was broken: it is
-        /// due, late, and the reconnect counts as resumed
+        /// over server-sent events: the server sends after `Last-Event-ID` what was said while the
+        /// stream was broken: it is due, late, and the reconnect counts as resumed
         "replay": http.replay = Flag, LeftOut;
     }
 
@@ -104,8 +106,12 @@ impl Keyed for ChatTemplate {
             );
             reader.fail(span, message, "remove it, or `{nick}` from stream");
         }
-        let has_join = matches!(fields.get("join"), Some(Node { value: Value::List(_), .. }));
-        if has_join && !self.join.iter().any(|step| step.send.has(ChatVariable::Nick)) {
+        // Messages that could not be read have errors of their own.
+        let is_join_read = matches!(
+            fields.get("join"),
+            Some(Node { value: Value::List(items), .. }) if items.len() == self.join.len()
+        );
+        if is_join_read && !self.join.iter().any(|step| step.send.has(ChatVariable::Nick)) {
             let message = format!("`{path}` has no effect: `join` sends no `{{nick}}`");
             reader.fail(span, message, "remove it, or write join = [\"NICK {nick}\"]");
         }
