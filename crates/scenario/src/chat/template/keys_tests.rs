@@ -155,3 +155,16 @@ fn mistakes_have_a_place_and_a_hint() {
         assert!(error.contains(':'), "it has a place: {error}");
     }
 }
+
+#[test]
+fn a_join_that_could_not_be_read_is_not_said_to_send_no_nickname() {
+    let too_long = format!("join = {:?}", ["NICK {nick}"; 33]);
+    for (join, expect) in [
+        (too_long.as_str(), "more than 32 messages"),
+        ("join = [\"NICK {nick} {foo}\"]", "`{foo}` is no variable"),
+        ("join = [\"HELLO\", \"NICK {nick} {foo}\"]", "`{foo}` is no variable"),
+    ] {
+        let error = read(&format!("{join}\nsay = \"{{text}}\"\nnick_taken = \"x\"")).unwrap_err();
+        assert!(error.contains(expect) && !error.contains("has no effect"), "{error}");
+    }
+}
