@@ -22,9 +22,10 @@ mod server_place;
 mod shrink;
 mod so_far;
 
+use std::io;
 use std::path::Path;
 
-use throng_folder::AtWork;
+use throng_folder::{AtWork, is_at_work};
 use throng_observation::shell;
 use throng_report::html::live::RunInProgress;
 use throng_report::matrix::{MatrixRun, RunStatus, text};
@@ -92,8 +93,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
             MatrixFolder::create(&path, &plan)?
         }
     };
-    // Where its file system has no locks, nobody knows that it is in progress.
-    let _at_work = AtWork::begin(folder.path()).ok();
+    let _at_work = at_work(folder.path());
     let mut journal = Journal::open(&folder.journal()).map_err(CliError::usage)?;
     let listed = left::Listed::enter(&folder.journal());
     let before = journal.undos();
@@ -144,6 +144,17 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     ended(report, stopped, &resume)
 }
 
+/// Says to who looks that the experiment is in progress. Where its file system has no locks, nobody
+/// knows it.
+fn at_work(folder: &Path) -> Option<AtWork> {
+    let at_work = AtWork::begin(folder);
+    if at_work.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock) {
+        let folder = folder.display();
+        say(&format!("{folder}: another process is at work in it, so it may be read as finished"));
+    }
+    at_work.ok()
+}
+
 /// The line by which an experiment whose runs are not all made is continued.
 fn how_to_continue(kind: Kind, folder: &MatrixFolder, crew: Option<&FleetWorkers>) -> String {
     let resume = shell::flag("--resume", folder.path());
@@ -191,19 +202,29 @@ fn introduce(plan: &MatrixPlan, folder: &MatrixFolder, interrupt: &Interrupt) {
     }
 }
 
-/// `throng report FOLDER` of a matrix or a proof: measures every run again. `None` if the folder is
-/// none of a matrix.
+/// `throng report FOLDER` of a matrix or a proof: measures every run again, unless it is in
+/// progress. `None` if the folder is none of a matrix.
 pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
     if FolderKind::of(&command.run) != Some(FolderKind::Matrix) {
         return None;
     }
     let remade = MatrixFolder::open(&command.run).and_then(|folder| {
+        check_nobody_is_at(folder.path())?;
         let plan = folder.stored_plan()?;
         let markdown = command.markdown.as_deref();
         let report = answer::make(&plan, &folder, command.json, markdown)?;
         Ok(answer::exit(&report))
     });
     Some(remade)
+}
+
+/// An experiment in progress writes the same files, under the same names until they are complete.
+fn check_nobody_is_at(folder: &Path) -> Result<(), CliError> {
+    if !is_at_work(folder) {
+        return Ok(());
+    }
+    let help = "it writes its answer before each run and at its end; ask again after it";
+    Err(CliError::usage(format!("{} is in progress: {help}", folder.display())))
 }
 
 /// Makes the runs that are not done; why some are missing.
@@ -248,7 +269,7 @@ fn all_runs(
             label: plan.label_with_pair(planned),
             folder: folder::relative(planned, plan),
         };
-        runner.progress.begins(in_progress, so_far.put(place - 1)?);
+        runner.progress.begins(in_progress, so_far.put(place - 1));
         // What was not possible in one run of a cell is not possible in the next.
         let skipped = folder.skipped(planned, plan);
         let run = match skipped {
@@ -284,4 +305,21 @@ fn stopped(runner: &CellRunner<'_>, reason: Option<String>) -> Stopped {
 /// A path as part of a message.
 fn shown(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_experiment_in_progress_is_not_reported_by_another_process() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(check_nobody_is_at(folder.path()).is_ok());
+        let at_work = at_work(folder.path());
+        let error = check_nobody_is_at(folder.path()).unwrap_err();
+        assert_eq!(error.exit, Exit::Usage);
+        assert!(error.error.to_string().contains("in progress"), "{}", error.error);
+        drop(at_work);
+        assert!(check_nobody_is_at(folder.path()).is_ok());
+    }
 }

@@ -11,7 +11,7 @@ use throng_scenario::matrix::PlannedRun;
 use super::answer::{self, MATRIX_JSON};
 use super::folder::MatrixFolder;
 use super::plan::MatrixPlan;
-use crate::console::CliError;
+use crate::console::say;
 
 /// Least pairs that count for an early end that says that a change has no effect.
 const PAIRS_TO_BE_SAME: usize = 4;
@@ -29,15 +29,18 @@ impl<'a> SoFar<'a> {
         Self { plan, folder, measured: BTreeMap::new() }
     }
 
-    /// Writes the answer before the run with this index; what it is, in sentences.
-    pub(super) fn put(&mut self, index: usize) -> Result<Vec<String>, CliError> {
+    /// Writes the answer before the run with this index; what it is, in sentences. Where it cannot
+    /// be written the runs go on: the last one is written after them.
+    pub(super) fn put(&mut self, index: usize) -> Vec<String> {
         let report = self.report(self.plan).in_progress();
-        self.folder.put(MATRIX_JSON, &report.to_json())?;
+        if let Err(problem) = self.folder.put(MATRIX_JSON, &report.to_json()) {
+            say(&format!("the answer so far could not be written: {:#}", problem.error));
+        }
         let mut said = so_far(&report);
         said.extend(
             self.plan.next_look(index).map(|pairs| format!("next look after {pairs} pairs")),
         );
-        Ok(said)
+        said
     }
 
     /// Whether the first `pairs` pairs of a proof decide all of its variants.
@@ -76,27 +79,47 @@ impl<'a> SoFar<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::super::options::{Kind, Options};
     use super::*;
+
+    const TWO_CELLS: &str = "scenario = \"viewers.toml\"\nhold = \"5s\"\n\
+                             [[factor]]\nname = \"workers\"\nlevels = [1, 2]\n";
+
+    /// An experiment of two cells in this place.
+    fn two_cells(place: &Path) -> (MatrixPlan, MatrixFolder) {
+        let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 2\n";
+        std::fs::write(place.join("matrix.toml"), TWO_CELLS).unwrap();
+        std::fs::write(place.join("viewers.toml"), scenario).unwrap();
+        let options = Options { kind: Kind::Matrix, ..Options::default() };
+        let plan = MatrixPlan::read(&place.join("matrix.toml"), options)
+            .unwrap_or_else(|stop| panic!("{:#}", stop.error));
+        let folder =
+            MatrixFolder::create(&place.join("out"), &plan).unwrap_or_else(|_| panic!("a folder"));
+        (plan, folder)
+    }
+
+    #[test]
+    fn runs_go_on_where_the_answer_cannot_be_written() {
+        let place = tempfile::tempdir().unwrap();
+        let (plan, folder) = two_cells(place.path());
+        // Nothing is renamed onto a folder.
+        std::fs::create_dir(folder.path().join(MATRIX_JSON)).unwrap();
+        assert!(SoFar::of(&plan, &folder).put(0).is_empty());
+        assert!(folder.path().join(MATRIX_JSON).is_dir());
+    }
 
     #[test]
     fn the_answer_is_written_before_each_run_and_what_was_made_is_read_once() {
         let place = tempfile::tempdir().unwrap();
-        let matrix = "scenario = \"viewers.toml\"\nhold = \"5s\"\n[[factor]]\nname = \"workers\"\nlevels = [1, 2]\n";
-        let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 2\n";
-        std::fs::write(place.path().join("matrix.toml"), matrix).unwrap();
-        std::fs::write(place.path().join("viewers.toml"), scenario).unwrap();
-        let options = Options { kind: Kind::Matrix, ..Options::default() };
-        let plan = MatrixPlan::read(&place.path().join("matrix.toml"), options)
-            .unwrap_or_else(|stop| panic!("{:#}", stop.error));
-        let folder = MatrixFolder::create(&place.path().join("out"), &plan)
-            .unwrap_or_else(|_| panic!("a folder"));
+        let (plan, folder) = two_cells(place.path());
         let written = || -> MatrixReport {
             let text = std::fs::read_to_string(folder.path().join(MATRIX_JSON)).unwrap();
             serde_json::from_str(&text).unwrap()
         };
         let mut known = SoFar::of(&plan, &folder);
-        assert!(known.put(0).unwrap().is_empty());
+        assert!(known.put(0).is_empty());
         assert!(written().partial && written().headline.ends_with("; not finished"));
         for (index, planned) in plan.runs().iter().enumerate() {
             let failed = MatrixRun {
@@ -107,13 +130,13 @@ mod tests {
                 ..MatrixRun::default()
             };
             folder.keep(planned, &plan, &failed).unwrap_or_else(|_| panic!("a record"));
-            let said = known.put(index + 1).unwrap();
+            let said = known.put(index + 1);
             let expect = format!("last {}, run 1: failed: the server", plan.label(planned));
             assert!(said.len() == 1 && said[0].starts_with(&expect), "{said:?}");
         }
         assert!(written().partial, "the command goes on");
         std::fs::remove_dir_all(folder.path().join("cells")).unwrap();
-        known.put(2).unwrap();
+        known.put(2);
         let mut runs = written().cells.into_iter().flat_map(|cell| cell.runs);
         assert!(runs.all(|run| run.status == RunStatus::Failed), "read again");
     }
