@@ -12,9 +12,10 @@ use std::time::Duration;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 
-/// How often, and after which pauses, the lock is asked for: who only asks has it for a moment.
-const TRIES: u32 = 5;
-const PAUSE: Duration = Duration::from_millis(2);
+/// How often, and after which pauses, the lock is asked for, a second in all: who only asks has it
+/// for a moment, which may be a long one where the cores are busy.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// That this process is at work in a folder, until it is dropped.
 #[derive(Debug)]
@@ -70,6 +71,18 @@ mod tests {
         assert!(!is_at_work(folder.path()));
         assert!(AtWork::begin(folder.path()).is_ok());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "it leaves nothing");
+    }
+
+    #[test]
+    fn who_has_it_for_a_moment_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = AtWork::begin(folder.path()).unwrap();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| AtWork::begin(folder.path()).is_ok());
+            std::thread::sleep(20 * PAUSE);
+            drop(first);
+            assert!(second.join().unwrap());
+        });
     }
 
     #[test]
