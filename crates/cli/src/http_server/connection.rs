@@ -1,4 +1,4 @@
-//! Connections. Clients are few, those that read nothing are cut off, and those who ask in a loop
+//! Connections. Clients are few, those that hardly read are cut off, and those who ask in a loop
 //! wait, so that the crowd keeps its cores. Who waits for one thing keeps nobody from another: a
 //! connection has a place among those that ask, and takes one of another kind with its answer.
 
@@ -215,8 +215,8 @@ async fn limit(
     let Ok(held) = answered.await else { return "it got no answer" };
     match held.gone {
         None => {
-            stalled(written, limits.stall_lasts).await;
-            "its answer is not read"
+            stalled(written, limits).await;
+            "its answer is read too slowly"
         }
         Some(gone) => {
             // That its sender is gone is what it tells.
@@ -227,13 +227,13 @@ async fn limit(
     }
 }
 
-/// Lasts until nothing was written for so long.
-async fn stalled(written: &AtomicUsize, lasts: Duration) {
+/// Lasts until too little was written for so long. Who took the rest has ended its connection.
+async fn stalled(written: &AtomicUsize, limits: &Limits) {
     let mut before = written.load(Relaxed);
     loop {
-        sleep(lasts).await;
+        sleep(limits.stall_lasts).await;
         let now = written.load(Relaxed);
-        if now == before {
+        if now.saturating_sub(before) < limits.stall_bytes_min {
             return;
         }
         before = now;

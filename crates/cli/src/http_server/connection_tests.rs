@@ -27,6 +27,7 @@ const ROOMY: Limits = Limits {
     streams_max: 4,
     step_lasts: LONG,
     stall_lasts: LONG,
+    stall_bytes_min: 1,
     end_lasts: LONG,
     pause: Duration::from_millis(1),
     head_bytes_max: 16 * 1024,
@@ -198,6 +199,23 @@ fn who_reads_nothing_more_is_cut_off() {
     let stalled = server.asked("/large");
     is_answered(server.asked("/"), "200", "short");
     assert!(rest(stalled).len() < LARGE_BYTES);
+}
+
+#[test]
+fn who_reads_too_little_is_cut_off() {
+    let limits = Limits { stall_lasts: SHORT, stall_bytes_min: LARGE_BYTES, ..ROOMY };
+    let server = Server::start(limits);
+    let mut slow = server.asked("/large");
+    let (mut piece, mut got) = (vec![0; 1 << 20], 0);
+    loop {
+        // A slow line has no event to wait for.
+        std::thread::sleep(SHORT / 6);
+        match slow.read(&mut piece) {
+            Ok(0) | Err(_) => break,
+            Ok(bytes) => got += bytes,
+        }
+    }
+    assert!(got > 0 && got < LARGE_BYTES, "{got}");
 }
 
 /// 2.5 s, longer than anybody may read nothing.

@@ -16,8 +16,11 @@ pub(super) struct Limits {
     pub(super) streams_max: u32,
     /// The time from a connection to its request, and from the last event to the end of its stream.
     pub(super) step_lasts: Duration,
-    /// The time after which a client that has read nothing more of its answer is cut off.
+    /// In so much time a client takes `stall_bytes_min` of its answer, or the rest of it; else it
+    /// is cut off.
     pub(super) stall_lasts: Duration,
+    /// A byte at times would hold a place for hours.
+    pub(super) stall_bytes_min: usize,
     /// How long the end waits for those who read events.
     pub(super) end_lasts: Duration,
     /// The time between two connections.
@@ -35,6 +38,7 @@ impl Limits {
         streams_max: 16,
         step_lasts: Duration::from_secs(5),
         stall_lasts: Duration::from_secs(30),
+        stall_bytes_min: 64 * 1024,
         end_lasts: Duration::from_secs(1),
         pause: Duration::from_millis(10),
         head_bytes_max: 16 * 1024,

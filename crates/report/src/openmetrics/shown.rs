@@ -17,5 +17,11 @@ pub(super) fn add(together: Together, shown: &mut Shown, labels: Labels, value: 
             let most = shown.entry(labels).or_insert(value);
             *most = most.max(value);
         }
+        Together::Farthest => {
+            let most = shown.entry(labels).or_insert(value);
+            if value.abs() > most.abs() {
+                *most = value;
+            }
+        }
     }
 }

@@ -26,6 +26,8 @@ pub enum Together {
     /// The largest: their sum is the value of nothing, as of states, of shares of something else
     /// than time, and of what is of the whole host in each of its network namespaces.
     Largest,
+    /// The one that is farthest from zero, with its sign: of what may be negative.
+    Farthest,
 }
 
 impl Metric {

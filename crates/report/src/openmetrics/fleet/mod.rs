@@ -30,7 +30,7 @@ const OF_WORKER: [(&Declared, Together, Figure); 11] = [
         Some(f64::from(u8::from(now.fate == WorkerFate::Lost)))
     }),
     (&declared::PLAYING, Together::Sum, |_, now| Some(f64::from(now.playing))),
-    (&declared::OFFSET, Together::Largest, |worker, now| there(now, worker.clock_offset_s())),
+    (&declared::OFFSET, Together::Farthest, |worker, now| there(now, worker.clock_offset_s())),
     (&declared::CLOCK_ERROR, Together::Largest, |worker, now| there(now, worker.clock_error_s())),
     (&declared::ROWS_AGE, Together::Largest, |_, now| there(now, now.rows_age_us as f64 / 1e6)),
     (&declared::SILENT, Together::Largest, |_, now| there(now, now.silent_us as f64 / 1e6)),

@@ -117,7 +117,8 @@ fn of_a_large_fleet_the_rest_is_one_worker_and_without_one_there_is_none() {
     let names: Vec<String> = (0..4_096).map(|n| format!("worker {n}")).collect();
     let mut metrics = of_workers(&names.iter().map(String::as_str).collect::<Vec<_>>());
     let mut workers = vec![now(WorkerFate::Plays); 4_096];
-    workers[4_000] = WorkerNow { silent_us: 3_000_000, ..now(WorkerFate::Plays) };
+    let clock = Some(EndClock { offset_us: -2_000_000, bound_us: 100 });
+    workers[4_000] = WorkerNow { silent_us: 3_000_000, clock, ..now(WorkerFate::Plays) };
     set(&mut metrics, workers);
     let all = read(&text(&metrics));
     let workers: BTreeSet<_> =
@@ -125,6 +126,7 @@ fn of_a_large_fleet_the_rest_is_one_worker_and_without_one_there_is_none() {
     assert_eq!(workers.len(), 51, "{workers:?}");
     assert_eq!(all["throng_fleet_worker_participants{worker=\"other\"}"], 4.0 * 4_046.0);
     assert_eq!(all["throng_fleet_worker_silent_seconds{worker=\"other\"}"], 3.0);
+    assert_eq!(all["throng_fleet_worker_clock_offset_seconds{worker=\"other\"}"], -2.0);
     assert_eq!(all["throng_exporter_left_out_series"], 0.0);
 
     let mut alone = of_cohorts(&["viewers"]);
