@@ -1,5 +1,6 @@
 //! The end of a run: everything stops, how it ended is stored, the report is made.
 
+use throng_folder::AtWork;
 use throng_observation::RunTime;
 use throng_observation::run::Ending;
 
@@ -34,6 +35,8 @@ impl Session {
         if let Err(error) = &stored {
             say(&format!("the end of the run could not be stored, the report is partial: {error}"));
         }
+        // Nobody deletes it before it has its report. Without an ending it would be in progress.
+        let _at_work = stored.is_ok().then(|| AtWork::begin(&folder).ok());
         let exit = report::make(&folder, &report).map_err(CliError::invalid)?;
         Ok(if stored.is_ok() { exit } else { Exit::Invalid })
     }

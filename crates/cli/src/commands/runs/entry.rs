@@ -115,6 +115,9 @@ impl Entry {
         let is_fresh = files.newest.is_some_and(|at| at.elapsed().is_ok_and(|age| age < FRESH));
         if entry.is_in_progress() {
             entry.kept_because = Some("it is in progress".into());
+        } else if is_at_work(path) {
+            // Whatever its files say: its report may be in the making.
+            entry.kept_because = Some("a process is at work in it".into());
         } else if entry.has_no_ending() && is_fresh {
             entry.kept_because = Some("it was in progress a few minutes ago".into());
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use throng_folder::is_at_work;
 use throng_observation::units::bytes;
 use throng_observation::{calendar, shell, untrusted};
 use throng_report::columns::columns;
@@ -33,18 +34,18 @@ const FILES: [&str; 8] = [
     "options.json",
 ];
 
-/// Runs as they were listed before: as long as their files stay the same, so do they.
+/// The stamp of a folder's files, and whether a process is at work in it: nothing else changes when
+/// one begins, or is killed.
+type FolderStamp = (Stamp, bool);
+
+/// Runs as they were listed before: as long as their stamps stay the same, so do they.
 #[derive(Debug, Default)]
-pub(crate) struct Known(BTreeMap<PathBuf, (Stamp, Option<Entry>)>);
+pub(crate) struct Known(BTreeMap<PathBuf, (FolderStamp, Option<Entry>)>);
 
 impl Known {
-    fn entry(&self, path: &Path) -> (Stamp, Option<Entry>) {
-        let stamp = stamp_of(FILES.map(|name| path.join(name)));
-        // Of one in progress nothing changes when its process is killed.
-        let is_same = |known: &Stamp, entry: &Option<Entry>| {
-            *known == stamp && entry.as_ref().is_none_or(|entry| !entry.is_in_progress())
-        };
-        match self.0.get(path).filter(|(known, entry)| is_same(known, entry)) {
+    fn entry(&self, path: &Path) -> (FolderStamp, Option<Entry>) {
+        let stamp = (stamp_of(FILES.map(|name| path.join(name))), is_at_work(path));
+        match self.0.get(path).filter(|(known, _)| *known == stamp) {
             Some((_, entry)) => (stamp, entry.clone()),
             None => (stamp, Entry::of(path)),
         }

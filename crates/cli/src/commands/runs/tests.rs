@@ -166,6 +166,9 @@ fn what_is_in_progress_is_told_from_what_was_killed() {
     drop((writer, at_work));
     let killed = ("unfinished".to_owned(), None, 1);
     assert_eq!(told(), [killed.clone(), killed]);
+    // None of its files is another one when somebody goes on with it.
+    let _resumed = AtWork::begin(&study).unwrap();
+    assert_eq!(told()[1].0, "in_progress");
 }
 
 #[test]
@@ -285,6 +288,21 @@ fn a_run_in_progress_is_not_deleted() {
     let _writer = RunFolder::create(folder.path().join("running"), &info).unwrap();
     prune(&Prune { keep: Some(0), ..prune_of(folder.path()) }).unwrap();
     assert_eq!(names(folder.path()), ["running"]);
+}
+
+#[test]
+fn a_folder_in_which_somebody_is_at_work_is_not_deleted_whatever_is_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    made(&at("done"), 9);
+    made(&at("broken"), 9);
+    fs::write(at("broken/run.db"), "nothing").unwrap();
+    let at_work = ["done", "broken"].map(|name| AtWork::begin(&at(name)).unwrap());
+    prune(&Prune { keep: Some(0), ..prune_of(folder.path()) }).unwrap();
+    assert_eq!(names(folder.path()), ["broken", "done"]);
+    drop(at_work);
+    prune(&Prune { keep: Some(0), ..prune_of(folder.path()) }).unwrap();
+    assert_eq!(names(folder.path()), ["broken"]);
 }
 
 #[test]
