@@ -192,7 +192,7 @@ fn message(parts: &[Part<'_>]) -> Bytes {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     /// The messages that wait for a reader.
-    fn waiting(reply: Reply) -> Vec<String> {
+    pub(in crate::page) fn waiting(reply: Reply) -> Vec<String> {
         let Reply::Events(stream) = reply else { panic!("no events") };
         let mut events = pin!(stream.into_body());
         let mut context = Context::from_waker(Waker::noop());

@@ -83,8 +83,8 @@ impl HistorySite {
         let (name, what) = path.strip_prefix('/')?.split_once('/')?;
         let run = in_path(&self.runs, name)?;
         // It may have become a link since it was listed.
-        Folder::open_itself(&run.entry.path).ok()?;
-        let source = Source::of(run.entry.folder_kind, run.entry.path.clone());
+        check_is_itself(&run.entry.path).ok()?;
+        let source = Source::found(run.entry.folder_kind, run.entry.path.clone());
         self.pages.answer(&run.address, source, what)
     }
 
@@ -95,7 +95,10 @@ impl HistorySite {
             return Err("choose two runs: the older one is the base".into());
         };
         let [base, new] = [base, new].map(|run| [run.entry.path.clone()]);
-        Ok(later(move || compare::comparison_page(&base, &new)))
+        Ok(later(move || {
+            base.iter().chain(&new).try_for_each(|run| check_is_itself(run))?;
+            compare::comparison_page(&base, &new)
+        }))
     }
 
     /// The same of a trend.
@@ -105,7 +108,10 @@ impl HistorySite {
             return Err(format!("choose 1 to {TREND_MAX} runs"));
         }
         let paths: Vec<PathBuf> = chosen.iter().map(|run| run.entry.path.clone()).collect();
-        Ok(later(move || compare::trend_page(&paths)))
+        Ok(later(move || {
+            paths.iter().try_for_each(|run| check_is_itself(run))?;
+            compare::trend_page(&paths)
+        }))
     }
 }
 
@@ -136,6 +142,12 @@ impl Site for HistorySite {
     fn end(&mut self) {
         say_dropped(self.pages.end());
     }
+}
+
+/// That the folder of a listed run is no link.
+fn check_is_itself(run: &Path) -> Result<(), CliError> {
+    let opened = Folder::open_itself(run).map(drop);
+    opened.map_err(|error| CliError::usage(format!("{}: {error}", run.display())))
 }
 
 /// A page for which runs are read as a whole.
@@ -189,5 +201,20 @@ mod tests {
         assert!(site.of_run("/run/cells/01_a/1/").is_none(), "a run has none below it");
         site.runs.iter_mut().for_each(|run| run.entry.folder_kind = FolderKind::Matrix);
         assert!(site.of_run("/run/").is_some() && site.of_run("/run/cells/01_a/1/").is_some());
+    }
+
+    #[test]
+    fn a_run_that_becomes_a_link_is_neither_shown_nor_compared() {
+        let (place, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let [run, moved] = [folder.path().join("run"), place.path().join("run")];
+        let writer = RunFolder::create(&run, &RunInfo::default()).unwrap();
+        writer.finish(Ending::Complete, RunTime(5_000_000)).unwrap();
+        let mut site = HistorySite::of(folder.path()).unwrap();
+        std::fs::rename(&run, &moved).unwrap();
+        std::os::unix::fs::symlink(&moved, &run).unwrap();
+        assert!(site.of_run("/run/").is_none());
+        let query = format!("runs={}", site.runs[0].address);
+        let Ok(Reply::Later(make)) = site.trend(&query) else { panic!("no page: {query}") };
+        assert_eq!(make().status(), StatusCode::UNPROCESSABLE_ENTITY);
     }
 }
