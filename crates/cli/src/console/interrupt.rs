@@ -1,9 +1,10 @@
 //! Ctrl-C, SIGTERM and SIGHUP: the first asks the run to end in an orderly way, the second ends the
 //! process and all that it started. A hang-up is never the second, nor the first of two; neither is
-//! what a throng asks one of that it started ([`BY_PARENT`]).
+//! what a throng asks one of that it started ([`BY_PARENT`]), nor what its page asks: whoever is at
+//! the terminal has asked nothing yet.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 use super::exit::Exit;
 use super::{screen, writer};
@@ -20,13 +21,24 @@ pub(crate) const BY_PARENT: &str = "SIGUSR1";
 enum Request {
     /// Ctrl-C or SIGTERM.
     Signal,
-    /// SIGHUP or [`BY_PARENT`]: it may come beside others for one reason.
+    /// SIGHUP or [`BY_PARENT`]: it may come beside others for one reason. A page: it is another's.
     Beside,
 }
 
-/// Whether a signal asked the command to end.
+/// Nobody asked to end.
+const NOBODY: u8 = 0;
+/// All that asked was [`Request::Beside`]: a signal after it is the first.
+///
+/// The end of one terminal comes as several signals: a shell sends SIGHUP to its jobs and the
+/// kernel one to the foreground group; systemd sends SIGTERM and SIGHUP to a scope, and which of
+/// two that wait is read first is by chance.
+const BESIDE: u8 = 1;
+/// A signal or a key asked.
+const ASKED: u8 = 2;
+
+/// Whether the command was asked to end: one of the three above.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Interrupt(Arc<AtomicBool>);
+pub(crate) struct Interrupt(Arc<AtomicU8>);
 
 impl Interrupt {
     /// Listens for signals on a thread of its own.
@@ -42,16 +54,30 @@ impl Interrupt {
 
     /// As a signal would.
     pub(crate) fn set(&self) {
-        self.0.store(true, Relaxed);
+        writer::end_is_asked();
+        self.0.store(ASKED, Relaxed);
+    }
+
+    /// As another process would, so that a signal after it is the first; whether nobody had asked.
+    pub(crate) fn set_beside(&self) -> bool {
+        writer::end_is_asked();
+        self.0.compare_exchange(NOBODY, BESIDE, Relaxed, Relaxed).is_ok()
     }
 
     pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Relaxed)
+        self.0.load(Relaxed) != NOBODY
     }
 
     /// Notes a signal; whether the process ends at once.
-    fn heard(&self, request: Request, before: &mut Before) -> bool {
-        before.ends_at_once(request, self.0.swap(true, Relaxed))
+    fn heard(&self, request: Request) -> bool {
+        writer::end_is_asked();
+        match request {
+            Request::Beside => {
+                self.set_beside();
+                false
+            }
+            Request::Signal => self.0.swap(ASKED, Relaxed) == ASKED,
+        }
     }
 
     async fn watch(self) -> std::io::Result<()> {
@@ -63,7 +89,6 @@ impl Interrupt {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mut hang_up =
             if ignores_hang_up(&status) { None } else { Some(signal(SignalKind::hangup())?) };
-        let mut before = Before::default();
         loop {
             let hung_up = async {
                 match hang_up.as_mut().map(Signal::recv) {
@@ -77,38 +102,13 @@ impl Interrupt {
                 _ = by_parent.recv() => Request::Beside,
                 _ = hung_up => Request::Beside,
             };
-            writer::end_is_asked();
-            if self.heard(request, &mut before) {
+            if self.heard(request) {
                 // The second signal does not wait; the run folder stays unfinished, and nothing is
                 // dropped.
                 screen::give_back_for_good();
                 throng_process::end_all();
                 std::process::exit(Exit::Interrupted as i32);
             }
-        }
-    }
-}
-
-/// What was heard before a signal.
-///
-/// The end of one terminal comes as several signals: a shell sends SIGHUP to its jobs and the
-/// kernel one to the foreground group; systemd sends SIGTERM and SIGHUP to a scope, and which of
-/// two that wait is read first is by chance.
-#[derive(Debug, Default)]
-struct Before {
-    /// A hang-up, or a parent, was all that asked.
-    is_beside: bool,
-}
-
-impl Before {
-    /// Whether a signal ends the process at once. `was_asked`: to end, by whatever came first.
-    fn ends_at_once(&mut self, request: Request, was_asked: bool) -> bool {
-        match request {
-            Request::Beside => {
-                self.is_beside |= !was_asked;
-                false
-            }
-            Request::Signal => was_asked && !std::mem::take(&mut self.is_beside),
         }
     }
 }
@@ -146,16 +146,25 @@ mod tests {
             (&["TERM", "HUP", "TERM"], true),
             (&["HUP", "TERM", "TERM"], true),
         ] {
-            let (interrupt, mut before) = (Interrupt::default(), Before::default());
-            let ends = signals.iter().any(|signal| interrupt.heard(request(signal), &mut before));
+            let interrupt = Interrupt::default();
+            let ends = signals.iter().any(|signal| interrupt.heard(request(signal)));
             assert_eq!(ends, expect, "{signals:?}");
             assert!(interrupt.is_set());
         }
         // A key of the live view asks too.
-        let (interrupt, mut before) = (Interrupt::default(), Before::default());
+        let interrupt = Interrupt::default();
         interrupt.set();
-        assert!(!interrupt.heard(Request::Beside, &mut before));
-        assert!(interrupt.heard(Request::Signal, &mut before));
+        assert!(writer::is_end_asked(), "a terminal that hangs holds nobody");
+        assert!(!interrupt.heard(Request::Beside));
+        assert!(interrupt.heard(Request::Signal));
+    }
+
+    #[test]
+    fn one_signal_after_what_a_page_asked_is_the_first() {
+        let interrupt = Interrupt::default();
+        assert!(interrupt.set_beside() && interrupt.is_set());
+        assert!(!interrupt.set_beside(), "it is said once");
+        assert!(!interrupt.heard(Request::Signal) && interrupt.heard(Request::Signal));
     }
 
     #[test]

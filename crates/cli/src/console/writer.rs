@@ -106,6 +106,12 @@ pub(crate) fn end_is_asked() {
     CONSOLE.end_is_asked();
 }
 
+/// Whether that was said.
+#[cfg(test)]
+pub(super) fn is_end_asked() -> bool {
+    CONSOLE.state().asked_at.is_some()
+}
+
 /// What shows a run in progress: it goes to the terminal when it is flushed, and is not waited for.
 pub(crate) struct Frames {
     stream: Stream,

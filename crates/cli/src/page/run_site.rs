@@ -84,8 +84,10 @@ impl RunSite {
         let Of::Command(command) = &self.of else { return only_read() };
         match order(request, &command.token) {
             Ok(Order::Stop) => {
-                command.interrupt.set();
-                let help = "It ends, and reports. Wait for it: Ctrl-C ends it at once now.\n";
+                if command.interrupt.set_beside() {
+                    say("its page asked it to end");
+                }
+                let help = "It ends, and reports; a second Ctrl-C ends it at once.\n";
                 text(StatusCode::ACCEPTED, help.into())
             }
             Ok(Order::Mark(_)) if !command.by.keeps_marks() => {
