@@ -1,9 +1,10 @@
 //! An open folder: names are looked up in it, and not along a path that somebody can change.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
@@ -15,6 +16,9 @@ const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEX
 /// run ([`check_own`](crate::check_own) refuses such files).
 const FILE_MODE: u32 = 0o644;
 const FOLDER_MODE: u32 = 0o755;
+/// Of a file until it has the mode of another one, and what a mode may have (chmod(2)).
+const OWNER_ALONE: u32 = 0o600;
+const MODE_BITS: u32 = 0o7777;
 
 /// A folder that is open.
 #[derive(Debug)]
@@ -121,10 +125,66 @@ impl Folder {
     /// # Errors
     /// Those of the file system.
     pub fn put_as(&self, name: impl AsRef<OsStr>, contents: &[u8], mode: u32) -> io::Result<()> {
+        self.put_by(name.as_ref(), contents, |unfinished| self.create_as(unfinished, mode))
+    }
+
+    /// The same with exactly this mode, whatever the umask: that of the file which it replaces.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn put_over(&self, name: impl AsRef<OsStr>, contents: &[u8], mode: u32) -> io::Result<()> {
+        self.put_by(name.as_ref(), contents, |unfinished| {
+            let file = self.create_as(unfinished, OWNER_ALONE)?;
+            file.set_permissions(Permissions::from_mode(mode & MODE_BITS))?;
+            Ok(file)
+        })
+    }
+
+    /// [`Self::put_as`] where nothing has its name: who has it first keeps it.
+    ///
+    /// # Errors
+    /// Those of the file system; `AlreadyExists` also if a link has this name.
+    pub fn put_new(&self, name: impl AsRef<OsStr>, contents: &[u8], mode: u32) -> io::Result<()> {
         let name = name.as_ref();
+        match self.link_new(plain(name.as_ref())?, contents, mode) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                self.claim_new(name, contents, mode)
+            }
+            written => written,
+        }
+    }
+
+    /// Writes a file without a name, which a kill leaves nothing of, and names it then. Some file
+    /// systems have no such files.
+    fn link_new(&self, name: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(mode & FILE_MODE);
+        let mut file = File::from(rustix::fs::openat(&self.opened, ".", flags, mode)?);
+        file.write_all(contents)?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let follow = AtFlags::SYMLINK_FOLLOW;
+        Ok(rustix::fs::linkat(rustix::fs::CWD, path, &self.opened, name, follow)?)
+    }
+
+    /// Takes the name by an empty file, which what is written then replaces.
+    fn claim_new(&self, name: &OsStr, contents: &[u8], mode: u32) -> io::Result<()> {
+        self.create_new(name)?;
+        let written = self.put_as(name, contents, mode);
+        if written.is_err() {
+            let _ = self.remove(name);
+        }
+        written
+    }
+
+    fn put_by(
+        &self,
+        name: &OsStr,
+        contents: &[u8],
+        create: impl FnOnce(&Path) -> io::Result<File>,
+    ) -> io::Result<()> {
         let unfinished = unfinished(name);
         let write = || {
-            self.create_as(unfinished.as_ref(), mode)?.write_all(contents)?;
+            create(unfinished.as_ref())?.write_all(contents)?;
             self.rename(&unfinished, name)
         };
         let written = write();
@@ -284,13 +344,42 @@ mod tests {
 
     #[test]
     fn a_file_has_the_mode_that_it_is_to_have_from_its_begin() {
-        use std::os::unix::fs::PermissionsExt;
         let (place, _outside, folder) = planted(&[]);
         for (mode, expect) in [(0o600, 0o600), (0o100_640, 0o640), (0o777, 0o644)] {
             folder.put_as("a", b"mine", mode).unwrap();
             let made = place.path().join("a").metadata().unwrap().permissions().mode();
             // The umask of whoever tests may leave less for others.
             assert_eq!((made & 0o700, made & !expect & 0o777), (0o600, 0), "{mode:o}: {made:o}");
+        }
+    }
+
+    #[test]
+    fn a_new_file_has_its_name_first_or_not_at_all_and_claims_none() {
+        let (place, outside, folder) = planted(&["a"]);
+        // In the way of a file that has a name before it is complete.
+        std::fs::create_dir(place.path().join(".b.unfinished")).unwrap();
+        folder.put_new("b", b"mine", 0o644).unwrap();
+        assert_eq!(std::fs::read(place.path().join("b")).unwrap(), b"mine");
+        for name in ["a", "b"] {
+            let error = folder.put_new(name, b"other", 0o644).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{name}");
+        }
+        assert_eq!(victim(&outside), "precious");
+        // Where a file system has none without a name.
+        folder.claim_new("c".as_ref(), b"mine", 0o644).unwrap();
+        assert_eq!(std::fs::read(place.path().join("c")).unwrap(), b"mine");
+        std::fs::create_dir(place.path().join(".d.unfinished")).unwrap();
+        assert!(folder.claim_new("d".as_ref(), b"mine", 0o644).is_err());
+        assert!(!place.path().join("d").exists());
+    }
+
+    #[test]
+    fn a_file_in_place_of_another_has_exactly_its_mode() {
+        let (place, _outside, folder) = planted(&[]);
+        for mode in [0o100_775, 0o100_666, 0o100_600] {
+            folder.put_over("a", b"mine", mode).unwrap();
+            let made = place.path().join("a").metadata().unwrap().permissions().mode();
+            assert_eq!(made, mode, "{made:o}");
         }
     }
 
@@ -336,7 +425,6 @@ mod tests {
     /// A child has its own: a umask is the whole process's.
     #[test]
     fn nobody_else_may_write_what_is_made_under_any_umask() {
-        use std::os::unix::fs::PermissionsExt;
         if std::env::var_os("THRONG_NO_UMASK").is_none() {
             let name = "folder::tests::nobody_else_may_write_what_is_made_under_any_umask";
             let script = format!("umask 000; exec \"$0\" --exact {name}");

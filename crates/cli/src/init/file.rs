@@ -61,20 +61,15 @@ fn put(file: &Path, text: &str, force: bool, has_secret: bool) -> io::Result<()>
     }
     // Who named a link means where it leads.
     let file = if there.is_some() { file.canonicalize()? } else { file.to_owned() };
-    let usual = there.map_or(ALL, |there| there.permissions().mode());
-    let mode = if has_secret { OWNER_ALONE } else { usual };
     let no_name = || io::Error::new(io::ErrorKind::InvalidInput, "is no name of a file");
     let (folder, name) = file.parent().zip(file.file_name()).ok_or_else(no_name)?;
-    let folder = Folder::open(folder)?;
-    if !force {
-        // Who has the name first keeps it, on every file system.
-        folder.create_new(name)?;
+    let (folder, text) = (Folder::open(folder)?, text.as_bytes());
+    let mode = if has_secret { OWNER_ALONE } else { ALL };
+    match there {
+        Some(there) if !has_secret => folder.put_over(name, text, there.permissions().mode()),
+        None if !force => folder.put_new(name, text, mode),
+        Some(_) | None => folder.put_as(name, text, mode),
     }
-    let written = folder.put_as(name, text.as_bytes(), mode);
-    if written.is_err() && !force {
-        let _ = folder.remove(name);
-    }
-    written
 }
 
 #[cfg(test)]
@@ -116,8 +111,6 @@ mod tests {
         let file = folder.path().join("a.toml");
         // In the way of what is written first.
         fs::create_dir(folder.path().join(".a.toml.unfinished")).unwrap();
-        assert!(write(&command(&file, "http://h", false), "new").is_err());
-        assert!(!file.exists());
         fs::write(&file, "old").unwrap();
         let forced = command(&file, "http://h", true);
         assert!(check(&forced).is_err() && write(&forced, "new").is_err());
@@ -166,5 +159,9 @@ mod tests {
             assert_eq!(mode(), expect, "{url} over a file that all may read");
             assert_eq!(fs::read_to_string(&file).unwrap(), url);
         }
+        // Whoever may write it goes on to.
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o664)).unwrap();
+        write(&command(&file, "rtsp://h/cam", true), "x").unwrap();
+        assert_eq!(mode(), 0o664);
     }
 }
