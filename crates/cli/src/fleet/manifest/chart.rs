@@ -18,6 +18,13 @@ use crate::console::{CliError, say};
 /// What all names begin with.
 pub(super) const RELEASE: &str = "{{ $.Release.Name }}";
 
+/// Of this template only its failure is something: a release may have a name that `--name` of
+/// `throng fleet manifest` refuses, and the cluster would refuse what is made of it one by one.
+const NAME: &str = r#"{{- if not (regexMatch "^[a-z]([-a-z0-9]{0,38}[a-z0-9])?$" $.Release.Name) }}
+{{- fail "name the release by 1 to 40 of a to z, 0 to 9 and -, first a letter, last not a -" }}
+{{- end }}
+"#;
+
 /// What a value is, and how a template takes it.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
@@ -121,6 +128,7 @@ fn files(fleet: &Fleet<'_>) -> Vec<ChartFile> {
         ("", "Chart.yaml".to_owned(), chart_yaml()),
         ("", "values.yaml".to_owned(), values_yaml(&fleet.slots)),
         ("scenario", key.to_owned(), fleet.scenario.to_owned()),
+        ("templates", "name.yaml".to_owned(), NAME.to_owned()),
         ("templates", "scenario.yaml".to_owned(), config),
         ("templates", "NOTES.txt".to_owned(), notes(fleet)),
     ];

@@ -118,6 +118,15 @@ fn templates_take_all_values_and_no_other() {
 }
 
 #[test]
+fn a_release_whose_name_makes_no_names_fails() {
+    let (files, _) = chart(&[]);
+    let lines: Vec<&str> = files["templates/name.yaml"].lines().collect();
+    let [asks, fails, "{{- end }}"] = lines[..] else { panic!("{lines:?}") };
+    assert!(asks.starts_with("{{- if not (regexMatch \"^[a-z](") && asks.contains("Release.Name"));
+    assert!(fails.starts_with("{{- fail \"name the release by 1 to 40 of a to z"), "{fails}");
+}
+
+#[test]
 fn values_are_those_of_the_flags() {
     let (files, _) = chart(&["--allow-target", "10.1.0.0/16", "--max-users", "1000000"]);
     let values = &files["values.yaml"];
