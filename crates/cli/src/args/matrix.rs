@@ -38,7 +38,7 @@ pub(crate) struct Matrix {
     /// The secret of the target's consent proof, as for `throng run`; only public targets need one
     #[arg(long, value_name = "SECRET")]
     pub(crate) consent_secret: Option<String>,
-    /// Print nothing while it runs
+    /// Print nothing but addresses and problems while it runs
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Also add the answer as Markdown to the end of this file, such as $GITHUB_STEP_SUMMARY

@@ -1,6 +1,6 @@
 //! What throng keeps in a run folder beside the rows: how the run was asked for, labels and a note,
-//! and the few keys of its answers that are read again; and by
-//! which files a folder is one of throng's.
+//! and the few keys of its answers that are read again; and by which files a folder is one of
+//! throng's.
 
 mod command;
 mod folder_kind;

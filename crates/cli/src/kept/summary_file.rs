@@ -74,15 +74,38 @@ impl OptionsFile {
 pub(crate) fn read<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, String> {
     let path = folder.join(name);
     let wrong = |error: &dyn std::fmt::Display| format!("{name}: {error}");
-    match std::fs::symlink_metadata(&path) {
-        Ok(found) if !found.is_file() => return Err(wrong(&"not a file")),
-        Ok(found) if found.len() > BYTES_MAX => return Err(wrong(&"too long")),
-        Ok(_) => {}
+    let file = match throng_folder::read(&path) {
+        Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(wrong(&error)),
+    };
+    if file.metadata().map_err(|error| wrong(&error))?.len() > BYTES_MAX {
+        return Err(wrong(&"too long"));
     }
     let mut text = Vec::new();
-    let file = std::fs::File::open(&path).map_err(|error| wrong(&error))?;
     file.take(BYTES_MAX).read_to_end(&mut text).map_err(|error| wrong(&error))?;
     serde_json::from_slice(&text).map(Some).map_err(|error| wrong(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_or_a_pipe_is_not_read_and_what_is_not_there_is_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let read = |name: &str| read::<IgnoredAny>(folder.path(), name);
+        std::fs::write(at("a.json"), "{}").unwrap();
+        assert!(matches!(read("a.json"), Ok(Some(_))) && matches!(read("b.json"), Ok(None)));
+        std::os::unix::fs::symlink(at("a.json"), at("link.json")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(at("pipe.json")).status();
+        assert!(made.unwrap().success());
+        for (name, expect) in [
+            ("link.json", "link.json: is a link, which is not followed"),
+            ("pipe.json", "pipe.json: is no ordinary file"),
+        ] {
+            assert_eq!(read(name).err().as_deref(), Some(expect));
+        }
+    }
 }
