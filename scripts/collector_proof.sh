@@ -59,7 +59,12 @@ status=0
 [[ $status =~ ^[014]$ ]] || { cat "$work/throng.log" >&2; exit 1; }
 # It writes out what it has.
 kill "$collector_pid"
-wait "$collector_pid"
+wait "$collector_pid" || {
+  cat "$work/collector.log" >&2
+  is_kept=true
+  echo "the collector did not end well; what it and throng wrote: $work" >&2
+  exit 1
+}
 scripts/collector_received.py "$work" $traces_a_second && exit
 is_kept=true
 echo "what throng and the collector wrote: $work" >&2

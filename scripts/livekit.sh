@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the LiveKit server that the tests start, once, and keeps it in ~/.cache/throng/bin. It has no Debian
-# package; its Go module of this version builds unchanged, by Go 1.26 or newer.
+# Builds the LiveKit server that the tests start, once, and keeps it in ~/.cache/throng/bin. It has
+# no Debian package; its Go module of this version builds unchanged, by Go 1.26 or newer.
 set -euo pipefail
 source "$(dirname "$0")/go.sh"
 
@@ -20,6 +20,8 @@ find_go LiveKit "$work"
 echo "Building livekit-server $version (once, a few minutes)"
 "$go" install "github.com/livekit/livekit-server/cmd/server@v$version"
 mkdir -p "$kept"
-mv "$work/bin/server" "$server"
+# In the folder first: who looks meanwhile finds the whole file or none.
+mv "$work/bin/server" "$server.$$"
+mv "$server.$$" "$server"
 ln -sf "$(basename "$server")" "$kept/livekit-server"
 echo "LiveKit $version is at $server"

@@ -87,6 +87,8 @@ echo "Building the OpenTelemetry Collector $version (once, some minutes)"
 (cd "$work/source" &&
   CGO_ENABLED=0 "$go" build -mod=mod -trimpath -ldflags "-s -w" -o "$work/collector" .)
 mkdir -p "$kept"
-mv "$work/collector" "$collector"
+# In the folder first: who looks meanwhile finds the whole file or none.
+mv "$work/collector" "$collector.$$"
+mv "$collector.$$" "$collector"
 ln -sf "$(basename "$collector")" "$kept/otel-collector"
 echo "The OpenTelemetry Collector $version is at $collector"
