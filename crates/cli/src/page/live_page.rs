@@ -192,15 +192,17 @@ fn message(parts: &[Part<'_>]) -> Bytes {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use std::pin::pin;
     use std::task::{Context, Poll, Waker};
 
     use hyper::body::Body as _;
-    use throng_observation::run::RunInfo;
+    use throng_observation::RunTime;
+    use throng_observation::run::{Ending, RunInfo};
     use throng_report::html::live::ServedBy;
     use throng_store::RunFolder;
 
+    use super::super::pages::Pages;
     use super::*;
 
     fn now<'a>(source: Option<&'a Source>, strip: &'a str) -> Now<'a> {
@@ -209,7 +211,7 @@ pub(super) mod tests {
     }
 
     /// The messages that wait for a reader.
-    pub(in crate::page) fn waiting(reply: Reply) -> Vec<String> {
+    fn waiting(reply: Reply) -> Vec<String> {
         let Reply::Events(stream) = reply else { panic!("no events") };
         let mut events = pin!(stream.into_body());
         let mut context = Context::from_waker(Waker::noop());
@@ -251,6 +253,26 @@ pub(super) mod tests {
         assert!(told[0].contains("\"glossary\"") && told[0].contains("<p>1</p>"));
         assert_eq!(told[1], "event: parts\ndata: [[\"strip\",\"<p>2</p>\"]]\n\n");
         assert_eq!(told.last().map(String::as_str), Some("event: end\ndata: 1\n\n"));
+    }
+
+    #[test]
+    fn who_looks_at_a_run_of_an_experiment_gets_its_end_and_of_a_folder_what_was_there() {
+        for (by, gets_its_end) in [(ServedBy::Cell, true), (ServedBy::Serve, false)] {
+            let folder = tempfile::tempdir().unwrap();
+            let run = folder.path().join("run");
+            std::fs::create_dir(&run).unwrap();
+            let mut pages = Pages::new(by).unwrap();
+            let reader = pages.answer("run", Source::Run(run.clone()), "events").unwrap();
+            RunFolder::create(&run, &RunInfo::default())
+                .unwrap()
+                .finish(Ending::Complete, RunTime(5_000_000))
+                .unwrap();
+            assert_eq!(pages.end(), 0);
+            let told = waiting(reader);
+            assert!(told[0].contains("about to begin"), "{}", told[0]);
+            let has_sections = told.iter().any(|message| message.contains("\"glossary\""));
+            assert_eq!(has_sections, gets_its_end, "{by:?}: {told:?}");
+        }
     }
 
     #[test]

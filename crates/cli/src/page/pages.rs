@@ -85,28 +85,7 @@ mod tests {
     use throng_observation::run::{Ending, RunInfo};
     use throng_store::RunFolder;
 
-    use super::super::live_page::tests::waiting;
     use super::*;
-
-    #[test]
-    fn who_looks_at_a_run_of_an_experiment_gets_its_end_and_of_a_folder_what_was_there() {
-        for (by, gets_its_end) in [(ServedBy::Cell, true), (ServedBy::Serve, false)] {
-            let folder = tempfile::tempdir().unwrap();
-            let run = folder.path().join("run");
-            std::fs::create_dir(&run).unwrap();
-            let mut pages = Pages::new(by).unwrap();
-            let reader = pages.answer("run", Source::Run(run.clone()), "events").unwrap();
-            RunFolder::create(&run, &RunInfo::default())
-                .unwrap()
-                .finish(Ending::Complete, RunTime(5_000_000))
-                .unwrap();
-            assert_eq!(pages.end(), 0);
-            let told = waiting(reader);
-            assert!(told[0].contains("about to begin"), "{}", told[0]);
-            let has_sections = told.iter().any(|message| message.contains("\"glossary\""));
-            assert_eq!(has_sections, gets_its_end, "{by:?}: {told:?}");
-        }
-    }
 
     #[test]
     fn the_page_of_a_name_is_of_what_has_it_now() {
