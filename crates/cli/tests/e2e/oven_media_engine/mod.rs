@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use throng_observation::Phase;
 use throng_sim::coturn::{self, Coturn};
 use throng_sim::ome::{Behaviour, Server};
+use throng_store::RunFolder;
 
 use crate::throng::{Ran, Running, figure, run};
 
@@ -175,11 +177,15 @@ fn a_server_that_is_ready_late_is_found_within_a_twentieth_of_a_second() {
     let (server, _) = start(speaking(), Manner { ready_after, ..Manner::default() });
     let ran = view(&server, STREAM).expect_code(0);
     expect_play(&server, &ran, 0.0);
-    let summary = ran.summary();
-    let phases = summary["phases"].as_array().unwrap();
-    let ice = phases.iter().find(|phase| phase["phase"] == "ice_connected").unwrap();
-    let ms = ice["ms_p50"].as_f64().unwrap();
-    // Checks are sent each 50 ms; a first retransmission after 250 ms would show here.
+    let rows = RunFolder::read(ran.folder()).unwrap();
+    let ice_ms = rows.participants.iter().map(|row| {
+        let at = row.reached[&Phase::IceConnected];
+        let (_, before) = row.reached.range(..Phase::IceConnected).next_back().unwrap();
+        at.as_millis_f64() - before.as_millis_f64()
+    });
+    // Of five, one had no wait for a CPU. Checks are sent each 50 ms; a first retransmission after
+    // 250 ms would show here.
+    let ms = ice_ms.fold(f64::INFINITY, f64::min);
     assert!((100.0..220.0).contains(&ms), "{ms} ms\n{ran}");
 }
 
