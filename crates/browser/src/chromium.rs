@@ -65,7 +65,9 @@ impl Chromium {
         command
             .args(FLAGS)
             .args(flags)
-            .arg(format!("--user-data-dir={}", profile.path().display()));
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            // What it leaves behind when it is killed goes with the profile.
+            .env("TMPDIR", profile.path());
         // SAFETY: geteuid has no preconditions and cannot fail.
         if unsafe { libc::geteuid() } == 0 {
             // Chromium refuses to start as root with its sandbox.
@@ -211,12 +213,6 @@ impl Chromium {
     #[must_use]
     pub fn cpu_us(&self) -> u64 {
         process::cpu_us(self.group.id())
-    }
-
-    /// The id of its process group, for tests that check that it ended.
-    #[must_use]
-    pub fn process_group(&self) -> u32 {
-        self.group.id()
     }
 
     fn silent(&self, what: &str) -> BrowserError {

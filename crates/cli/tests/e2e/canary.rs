@@ -52,8 +52,10 @@ impl OwnBrowser {
     fn new() -> Self {
         let own = Self { folder: tempfile::tempdir().unwrap() };
         let script = format!(
-            "#!/bin/sh\nexport CANARY_MARK={0}\nexec chromium \"$@\" --user-agent={0}\n",
-            own.mark()
+            "#!/bin/sh\nexport CANARY_MARK={0}\necho \"$TMPDIR\" >'{1}'\n\
+             exec chromium \"$@\" --user-agent={0}\n",
+            own.mark(),
+            own.temporary().display()
         );
         std::fs::write(own.program(), script).unwrap();
         let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -63,6 +65,17 @@ impl OwnBrowser {
 
     fn program(&self) -> PathBuf {
         self.folder.path().join("browser")
+    }
+
+    /// The file that names its folder for temporary files.
+    fn temporary(&self) -> PathBuf {
+        self.folder.path().join("temporary")
+    }
+
+    /// Whether its temporary files are in a folder of its own, which went with it.
+    fn left_nothing(&self) -> bool {
+        let folder = std::fs::read_to_string(self.temporary()).unwrap();
+        folder.contains("throng-browser-") && !Path::new(folder.trim()).exists()
     }
 
     fn mark(&self) -> String {
@@ -144,6 +157,7 @@ fn measured(namespace: Option<&Namespace>, url: &str, browser: &OwnBrowser, more
     let (ran, ()) = valid(|| (Running::start(namespace, &[&view[..], more].concat()).wait(), ()));
     let ran = ran.expect_code(0);
     assert!(browser.is_gone(Duration::from_secs(5)), "{:?}", processes_with(&browser.mark()));
+    assert!(browser.left_nothing());
     ran
 }
 
