@@ -37,7 +37,7 @@ enum CompactError {
 
 impl Distribution {
     /// Calls `take` with number and count of each cell that has samples, ascending.
-    fn each_cell(&self, mut take: impl FnMut(u32, u32)) {
+    pub(super) fn each_cell(&self, mut take: impl FnMut(u32, u32)) {
         match self.0.as_deref() {
             None => {}
             Some(Samples { cells, histogram: None }) => {

@@ -125,14 +125,10 @@ impl Distribution {
         listed + samples.histogram.as_ref().map_or(0, |histogram| histogram.len())
     }
 
-    /// How many samples are at most `value`, or cannot be told from it.
-    #[must_use]
-    pub fn count_up_to(&self, value: u64) -> u64 {
-        let Some(samples) = self.0.as_deref() else { return 0 };
-        let listed = samples.cells.iter().take_while(|cell| cell.lowest() <= value);
-        let listed: u64 = listed.map(|cell| u64::from(cell.count())).sum();
-        let of_histogram = samples.histogram.as_ref();
-        listed + of_histogram.map_or(0, |histogram| histogram.count_between(0, value))
+    /// Calls `take` with each value and how many samples have it, ascending. Values that cannot be
+    /// told from each other are one: the lowest of them.
+    pub fn each(&self, mut take: impl FnMut(u64, u32)) {
+        self.each_cell(|number, count| take(lowest_of(number), count));
     }
 
     /// Whether nothing was recorded.
@@ -391,10 +387,10 @@ mod tests {
             let whole = Distribution::of(histogram);
             assert_eq!(distribution.quantiles(1.0), whole.quantiles(1.0), "{samples}");
             assert_eq!(distribution.mean(), whole.mean());
-            for value in edges {
-                assert_eq!(distribution.count_up_to(value), whole.count_up_to(value), "{value}");
-            }
-            assert_eq!(distribution.count_up_to(u64::MAX), distribution.count());
+            let values = seen(&distribution);
+            assert_eq!(values, seen(&whole), "{samples}");
+            let counted: u64 = values.iter().map(|(_, count)| u64::from(*count)).sum();
+            assert_eq!(counted, distribution.count());
             for (mut a, b) in [(distribution.clone(), &whole), (whole.clone(), &distribution)] {
                 a.merge(b);
                 assert_eq!(a.count(), 2 * u64::from(samples));
@@ -461,13 +457,21 @@ mod tests {
         }
     }
 
+    /// Its values and how often they were seen.
+    fn seen(distribution: &Distribution) -> Vec<(u64, u32)> {
+        let mut seen = Vec::new();
+        distribution.each(|value, count| seen.push((value, count)));
+        seen
+    }
+
     #[test]
-    fn samples_up_to_a_value_are_counted() {
+    fn each_value_comes_once_as_the_lowest_that_it_cannot_be_told_from() {
         let mut d = Distribution::new();
-        assert_eq!(d.count_up_to(7), 0);
-        [0, 5_000, 5_100, 1_000_000].into_iter().for_each(|v| d.record(v));
-        let counts = [0, 4_900, 5_000, 6_000, 2_000_000].map(|value| d.count_up_to(value));
-        assert_eq!(counts, [1, 1, 2, 3, 4]);
+        assert!(seen(&d).is_empty());
+        [1_000_000, 5_003, 5_000, 0, 255, 5_100, 0].into_iter().for_each(|v| d.record(v));
+        // Of 13 bits eight are kept, of 20 bits, too.
+        let expected = [(0, 2), (255, 1), (4_992, 2), (5_088, 1), (999_424, 1)];
+        assert_eq!(seen(&d), expected);
     }
 
     #[test]

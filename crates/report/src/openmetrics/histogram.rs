@@ -35,20 +35,21 @@ pub(crate) struct Buckets {
 impl Buckets {
     /// Adds a time.
     pub(crate) fn record(&mut self, us: u64) {
-        for ((bound, _), count) in BOUNDS.iter().zip(&mut self.up_to) {
-            *count = count.saturating_add(u64::from(us <= *bound));
-        }
-        self.count = self.count.saturating_add(1);
+        self.tally(us, 1);
         self.sum_us += us as f64;
     }
 
     /// Adds all times of a distribution of microseconds.
     pub(super) fn add(&mut self, times: &Distribution) {
         let Some(mean_us) = times.mean() else { return };
-        for ((bound, _), count) in BOUNDS.iter().zip(&mut self.up_to) {
-            *count = count.saturating_add(times.count_up_to(*bound));
-        }
-        self.count = self.count.saturating_add(times.count());
+        times.each(|us, more| self.tally(us, more.into()));
         self.sum_us += mean_us * times.count() as f64;
+    }
+
+    fn tally(&mut self, us: u64, more: u64) {
+        for ((bound, _), count) in BOUNDS.iter().zip(&mut self.up_to) {
+            *count = count.saturating_add(if us <= *bound { more } else { 0 });
+        }
+        self.count = self.count.saturating_add(more);
     }
 }
