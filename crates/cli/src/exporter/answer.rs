@@ -1,10 +1,11 @@
 //! What a scraper is answered.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hyper::body::Bytes;
 use hyper::{Request, StatusCode, header};
-use throng_report::openmetrics::TextFormat;
+use throng_report::openmetrics::{Exposition, Format};
 
 use super::LiveFigures;
 use crate::http_server::{Reply, Site, is_read, only_read, text, whole};
@@ -22,12 +23,13 @@ pub(super) struct Answers {
     page: Option<Page>,
 }
 
-/// The figures of a moment in both formats.
+/// The figures of a moment.
 #[derive(Debug)]
 struct Page {
     at: Instant,
-    open_metrics: Bytes,
-    prometheus: Bytes,
+    exposition: Exposition,
+    /// As they are written, in the formats that somebody has asked for.
+    written: BTreeMap<Format, Bytes>,
 }
 
 impl Site for Answers {
@@ -39,7 +41,7 @@ impl Site for Answers {
             "/metrics" => {
                 let accept = request.headers().get(header::ACCEPT);
                 let accept = accept.and_then(|value| value.to_str().ok()).unwrap_or_default();
-                let format = TextFormat::accepted(accept);
+                let format = Format::accepted(accept);
                 whole(StatusCode::OK, format.content_type(), self.page(format, Instant::now()))
             }
             "/" => text(StatusCode::OK, format!("throng: http://{}/metrics\n", self.authority)),
@@ -56,32 +58,24 @@ impl Answers {
     }
 
     /// The page of a moment.
-    fn page(&mut self, format: TextFormat, now: Instant) -> Bytes {
+    fn page(&mut self, format: Format, now: Instant) -> Bytes {
         let age = |page: &Page| now.saturating_duration_since(page.at);
         let fresh = self.page.take().filter(|page| age(page) < PAGE_LASTS);
-        let fresh = fresh.unwrap_or_else(|| self.render(now));
-        let page = self.page.insert(fresh);
-        match format {
-            TextFormat::OpenMetrics => page.open_metrics.clone(),
-            TextFormat::Prometheus => page.prometheus.clone(),
-        }
-    }
-
-    fn render(&self, at: Instant) -> Page {
-        // Rows wait for this, and not for the text.
-        let exposition = self.figures.exposition();
-        Page {
-            at,
-            open_metrics: exposition.text(TextFormat::OpenMetrics).into(),
-            prometheus: exposition.text(TextFormat::Prometheus).into(),
-        }
+        // Rows wait for the figures, and not for what is written of them.
+        let fresh = fresh.unwrap_or_else(|| Page {
+            at: now,
+            exposition: self.figures.exposition(),
+            written: BTreeMap::new(),
+        });
+        let Page { exposition, written, .. } = self.page.insert(fresh);
+        written.entry(format).or_insert_with(|| exposition.written(format).into()).clone()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use hyper::Method;
-    use throng_report::openmetrics::Metrics;
+    use throng_report::openmetrics::{Metrics, TextFormat};
 
     use super::*;
 
@@ -102,14 +96,22 @@ mod tests {
         (response.status().as_u16(), kind)
     }
 
+    const OPEN_METRICS: Format = Format::Text(TextFormat::OpenMetrics);
+    const PROMETHEUS: Format = Format::Text(TextFormat::Prometheus);
+
     #[test]
     fn figures_are_at_one_path_in_the_format_that_is_accepted() {
-        let open = TextFormat::OpenMetrics.content_type().to_owned();
+        let open = OPEN_METRICS.content_type().to_owned();
         assert_eq!(status(Method::GET, "/metrics", &[]), (200, open.clone()));
         assert_eq!(status(Method::HEAD, "/metrics?x=1", &[]), (200, open));
-        let plain = TextFormat::Prometheus.content_type().to_owned();
-        let accept = ("accept", "text/plain");
-        assert_eq!(status(Method::GET, "/metrics", &[accept]), (200, plain));
+        let protobuf = "application/vnd.google.protobuf; \
+                        proto=io.prometheus.client.MetricFamily; encoding=delimited";
+        for (accept, expect) in
+            [("text/plain", PROMETHEUS.content_type()), (protobuf, Format::Protobuf.content_type())]
+        {
+            let answered = status(Method::GET, "/metrics", &[("accept", accept)]);
+            assert_eq!(answered, (200, expect.to_owned()), "{accept}");
+        }
         assert_eq!(status(Method::GET, "/", &[]).0, 200);
         assert_eq!(status(Method::GET, "/secret", &[]).0, 404);
         assert_eq!(status(Method::POST, "/metrics", &[]).0, 405);
@@ -118,12 +120,16 @@ mod tests {
     #[test]
     fn a_page_is_rendered_once_for_all_who_ask_within_a_second() {
         let (mut answers, now) = (answers(), Instant::now());
-        let first = answers.page(TextFormat::OpenMetrics, now);
-        answers.figures.set_subject("scenario", std::path::Path::new("runs/7"), 0);
+        let first = answers.page(OPEN_METRICS, now);
+        answers.figures.set_subject("evening", std::path::Path::new("runs/7"), 0);
         let soon = now + PAGE_LASTS - Duration::from_nanos(1);
-        assert_eq!(answers.page(TextFormat::OpenMetrics, soon), first);
-        let page = answers.page(TextFormat::Prometheus, now + PAGE_LASTS);
+        assert_eq!(answers.page(OPEN_METRICS, soon), first);
+        // Another format is of the same moment.
+        let is_named = |page: &Bytes| page.windows(7).any(|part| part == b"evening");
+        assert!(!is_named(&answers.page(Format::Protobuf, soon)));
+        assert!(is_named(&answers.page(Format::Protobuf, now + PAGE_LASTS)));
+        let page = answers.page(PROMETHEUS, now + PAGE_LASTS);
         let text = String::from_utf8(page.into()).unwrap();
-        assert!(text.contains("scenario=\"scenario\",run=\"7\""), "{text}");
+        assert!(text.contains("scenario=\"evening\",run=\"7\""), "{text}");
     }
 }

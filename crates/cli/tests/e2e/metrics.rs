@@ -1,12 +1,15 @@
 //! `--prometheus`: the figures of a command in progress, as a scraper reads them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use crate::throng::{Stage, THRONG, plain, started};
+
+#[path = "../../../report/src/openmetrics/tests/decoder.rs"]
+mod decoder;
 
 /// How long figures may take to appear on a busy machine.
 const WITHIN: Duration = Duration::from_secs(30);
@@ -48,11 +51,16 @@ impl Exporter {
 
 /// The answer to a request, with its head.
 fn ask(address: &str, headers: &str) -> String {
+    String::from_utf8(ask_for_bytes(address, headers)).unwrap()
+}
+
+/// See [`ask`].
+fn ask_for_bytes(address: &str, headers: &str) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(WITHIN)).unwrap();
     write!(stream, "GET /metrics HTTP/1.1\r\n{headers}\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).unwrap();
     answer
 }
 
@@ -118,6 +126,37 @@ fn a_run_is_scraped_while_its_counters_grow() {
     let answer = exporter.ask(&format!("{host}Accept: text/plain\r\n"));
     assert!(answer.contains("text/plain; version=0.0.4") && !answer.contains("# EOF"), "{answer}");
     assert!(exporter.ask("Host: evil.example\r\n").starts_with("HTTP/1.1 403"));
+    assert_native_histograms(&exporter);
+}
+
+/// Who scrapes native histograms gets the families of text, with those of joins.
+fn assert_native_histograms(exporter: &Exporter) {
+    let host = format!("Host: {}\r\n", exporter.address);
+    let accept = "Accept: application/vnd.google.protobuf;\
+                  proto=io.prometheus.client.MetricFamily;encoding=delimited;q=0.6,\
+                  application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1\r\n";
+    let until = Instant::now() + WITHIN;
+    loop {
+        let text = exporter.ask(&format!("{host}Accept: text/plain\r\n"));
+        let answer = ask_for_bytes(&exporter.address, &format!("{host}{accept}"));
+        let end = answer.windows(4).position(|part| part == b"\r\n\r\n").unwrap();
+        let head = std::str::from_utf8(&answer[..end]).unwrap();
+        assert!(head.contains("application/vnd.google.protobuf; proto="), "{head}");
+        let answer = decoder::read(&answer[end + 4..]);
+        let heads = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        let families: BTreeSet<&str> = heads.filter_map(|head| head.split(' ').next()).collect();
+        let is_join = |series: &str| series.starts_with("throng_join_seconds{");
+        let joins = answer.native.iter().filter(|(series, _)| is_join(series));
+        let joins: u64 =
+            joins.map(|(_, (zero, buckets))| zero + buckets.values().sum::<u64>()).sum();
+        assert_eq!(joins as f64, sum(&answer.series, "throng_join_seconds_count"));
+        // Both are of one moment, unless its second has ended between them.
+        if joins > 0 && answer.kinds.keys().map(String::as_str).eq(families) {
+            return;
+        }
+        assert!(Instant::now() < until, "{text}\n{:?}", answer.kinds);
+        std::thread::sleep(Duration::from_millis(200));
+    }
 }
 
 #[test]

@@ -28,6 +28,14 @@ impl Kind {
         }
     }
 
+    /// The same to formats that know no information: it is a gauge there.
+    pub(super) fn older(self) -> Self {
+        match self {
+            Self::Info => Self::Gauge,
+            Self::Counter | Self::Gauge | Self::Histogram => self,
+        }
+    }
+
     /// The endings of the names of its series.
     pub(crate) fn endings(self) -> &'static [&'static str] {
         match self {
@@ -71,6 +79,16 @@ impl Family {
             // Counts. `1` would be a ratio to who makes Prometheus's names of it.
             _ => "",
         }
+    }
+
+    /// The name by which it is asked for, and which formats before OpenMetrics give it: with the
+    /// ending of its series, of which a histogram has several.
+    pub(super) fn called(&self) -> String {
+        let ending = match self.kind.endings() {
+            [only] => *only,
+            _ => "",
+        };
+        format!("{}{ending}", self.name)
     }
 
     /// One that is declared here.

@@ -1,8 +1,8 @@
 //! The figures of a run in progress, and of watched hosts, as Prometheus reads them: OpenMetrics
-//! 1.0, or the text format 0.0.4 before it.
+//! 1.0, the text format 0.0.4 before it, or the protobuf format, which has native histograms.
 //!
 //! ```text
-//! rows, judged objectives, progress of a search -> Metrics -> Exposition -> text, OTLP
+//! rows, judged objectives, progress of a search -> Metrics -> Exposition -> text, protobuf, OTLP
 //! ```
 //! Names, units and meanings of sums, of objectives and of hosts come from their catalogues, so
 //! that a new one is exposed without a line here; the others are in `declared.rs`. Labels are
@@ -17,16 +17,20 @@ mod fleet;
 mod format;
 mod histogram;
 mod hosts;
+mod native;
 mod page;
+mod protobuf;
 mod run;
 mod shown;
 #[cfg(test)]
 mod tests;
+mod text;
 
 pub use exposition::{Exposition, SERIES_MAX};
-pub use format::TextFormat;
+pub use format::Format;
 pub use page::markdown;
 pub use run::Glance;
+pub use text::TextFormat;
 
 pub(crate) use exposition::{Labels, Value};
 pub(crate) use family::{Family, Kind};

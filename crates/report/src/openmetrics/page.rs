@@ -71,11 +71,5 @@ pub fn markdown() -> String {
 
 /// The name by which a family is asked for, and its type.
 fn called(family: &Family) -> String {
-    let Family { name, kind, .. } = family;
-    let ending = match kind.endings() {
-        [only] => *only,
-        // Of a histogram there are several.
-        _ => "",
-    };
-    format!("`{name}{ending}` | {}", kind.key())
+    format!("`{}` | {}", family.called(), family.kind.key())
 }

@@ -1,8 +1,10 @@
 //! What is exposed is valid, bounded, and the same as what is documented.
 
+mod decoder;
 mod fleet;
 mod hosts;
 mod names;
+mod protobuf;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,20 +95,49 @@ fn the_two_formats_differ_in_their_heads_and_their_end() {
 
 #[test]
 fn an_accept_header_chooses_the_format() {
+    const PROTOBUF: &str =
+        "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily";
+    let [open, plain] = [TextFormat::OpenMetrics, TextFormat::Prometheus].map(Format::Text);
     for (accept, expect) in [
-        ("", TextFormat::OpenMetrics),
-        ("*/*", TextFormat::OpenMetrics),
-        ("text/plain", TextFormat::Prometheus),
-        ("text/plain;version=0.0.4;q=0.5,*/*;q=0.1", TextFormat::Prometheus),
+        ("", open),
+        ("*/*", open),
+        ("text/plain", plain),
+        ("text/plain;version=0.0.4;q=0.5,*/*;q=0.1", plain),
         (
             "application/openmetrics-text;version=1.0.0;q=0.6, text/plain;version=0.0.4;q=0.3, \
              */*;q=0.1",
-            TextFormat::OpenMetrics,
+            open,
         ),
-        ("application/openmetrics-text; q=0.2, TEXT/PLAIN; q=0.4", TextFormat::Prometheus),
-        ("text/plain;q=x,;;,q=,", TextFormat::Prometheus),
+        ("application/openmetrics-text; q=0.2, TEXT/PLAIN; q=0.4", plain),
+        ("text/plain;q=x,;;,q=,", plain),
+        // Other messages, and others of their forms.
+        ("application/vnd.google.protobuf", open),
+        ("application/vnd.google.protobuf;proto=a.B;encoding=delimited", open),
+        ("application/*, text/plain;q=0.5", open),
     ] {
-        assert_eq!(TextFormat::accepted(accept), expect, "{accept}");
+        assert_eq!(Format::accepted(accept), expect, "{accept}");
+    }
+    for (rest, expect) in [
+        (";encoding=delimited", Format::Protobuf),
+        ("; Encoding=\"delimited\" ,text/plain", Format::Protobuf),
+        // What Prometheus asks for where it scrapes native histograms, and where it prefers text.
+        (
+            ";encoding=delimited;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,\
+             text/plain;version=0.0.4;q=0.2,*/*;q=0.1",
+            Format::Protobuf,
+        ),
+        (
+            ";encoding=delimited;q=0.2,application/openmetrics-text;version=1.0.0;q=0.6,\
+             text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            open,
+        ),
+        (";encoding=delimited;q=0", open),
+        (";encoding=delimited;q=0.3,text/plain", plain),
+        (";encoding=text,text/plain;q=0.1", plain),
+        (";encoding=compact-text", open),
+    ] {
+        let accept = format!("{PROTOBUF}{rest}");
+        assert_eq!(Format::accepted(&accept), expect, "{accept}");
     }
 }
 
