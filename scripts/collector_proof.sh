@@ -11,32 +11,8 @@ scripts/otel-collector.sh
 collector=${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin/otel-collector
 traces_a_second=2
 
-work=$(mktemp -d)
-pids=() is_kept=false
-finish() {
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-  for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
-  $is_kept || rm -rf "$work"
-}
-trap finish EXIT
-background() { # NAME READY COMMAND...: until its output, which goes to a log, has READY
-  local log=$work/$1.log ready=$2
-  shift 2
-  "$@" >"$log" 2>&1 &
-  pids+=($!)
-  for _ in $(seq 100); do
-    grep -q "$ready" "$log" && return
-    sleep 0.1
-  done
-  echo "$log has no '$ready':" >&2
-  cat "$log" >&2
-  exit 1
-}
-read -r otlp_port stage_port <<<"$(python3 -c '
-import socket
-sockets = [socket.socket() for _ in range(2)]
-for s in sockets: s.bind(("127.0.0.1", 0))
-print(*(s.getsockname()[1] for s in sockets))')"
+source scripts/background.sh
+read -r otlp_port stage_port <<<"$(free_ports 2)"
 
 # Ports and files of this proof in place of the usual ones.
 cat >"$work/own.yml" <<YML
@@ -61,11 +37,10 @@ status=0
 kill "$collector_pid"
 wait "$collector_pid" || {
   cat "$work/collector.log" >&2
-  is_kept=true
-  echo "the collector did not end well; what it and throng wrote: $work" >&2
+  echo "the collector did not end well" >&2
+  keep_work
   exit 1
 }
 scripts/collector_received.py "$work" $traces_a_second && exit
-is_kept=true
-echo "what throng and the collector wrote: $work" >&2
+keep_work
 exit 1

@@ -2,7 +2,7 @@
 # The checks that take too long for every landing, one after another; docs/testing.md says when to run which and
 # their times.
 #   scripts/proof.sh [STEP]...      long mutations fuzz miri sanitizers ring soak kills kubernetes collector
-#                                packages lab parquet stability fresh; all of them unless named
+#                                prometheus packages lab parquet stability fresh; all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/steps.sh
@@ -19,6 +19,7 @@ soak() { ring/scripts/soak.sh; }
 kills() { make build && scripts/kills.sh; }
 kubernetes() { make build && scripts/kubernetes_proof.sh; }
 collector() { make build && scripts/collector_proof.sh; }
+prometheus() { make build && scripts/prometheus_proof.sh; }
 packages() { make packages; }
 lab() { make lab; }
 # The default build, which all other checks are of, lacks the format.
@@ -30,8 +31,8 @@ stability() { make stability; }
 # Has a table of its own.
 fresh() { env -u THRONG_STEPS scripts/fresh.sh; }
 
-[[ $# -gt 0 ]] || set -- long mutations fuzz miri sanitizers ring soak kills kubernetes collector packages lab parquet \
-  stability fresh
+[[ $# -gt 0 ]] || set -- long mutations fuzz miri sanitizers ring soak kills kubernetes collector prometheus packages \
+  lab parquet stability fresh
 for one in "$@"; do
   step "$one" "$one"
 done

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Asks a Prometheus what the panels of deploy/grafana ask, for scripts/prometheus_proof.sh. A query
+whose metrics some run gives must have an answer, and a metric that no run gives must be of what no
+run does: chats, publishers. A second Prometheus, which takes native histograms, has each histogram
+with as many values, and the same quantile as the first.
+
+    scripts/prometheus_queried.py PORT PORT-OF-NATIVE PORT-OF-A-RUN...
+"""
+
+import json
+import pathlib
+import re
+import sys
+import urllib.parse
+import urllib.request
+
+classic, native, *runs = sys.argv[1:]
+DASHBOARDS = pathlib.Path(__file__).resolve().parent.parent / "deploy/grafana/dashboards"
+# No run here publishes, chats, or has a control group with a quota.
+MAY_BE_ABSENT = re.compile(r"throng_(sent_|chat_|host_cgroup_|host_ended_)")
+# A run ends in these, and one is still judged by none.
+WHERE_LONG = {"throng_verdict", "throng_capacity"}
+VARIABLES = {"$__rate_interval": "20s", "$__range": "30s", "$__interval": "5s"}
+# What only shows when something is wrong.
+BOUND = re.compile(r"\s*(==|>)\s*[\d.]+\s*$")
+QUANTILE, NEAR = 0.5, 0.15
+
+
+def get(port, path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=10) as answer:
+        return answer.read().decode()
+
+
+def ask(port, query):
+    """The answer of a query: labels and value of each series."""
+    path = "api/v1/query?" + urllib.parse.urlencode({"query": query})
+    result = json.loads(get(port, path))["data"]["result"]
+    return [(one["metric"], float(one["value"][1])) for one in result]
+
+
+def queries():
+    """Dashboard, panel and query of all panels, without variables and bounds."""
+    for file in sorted(DASHBOARDS.glob("*.json")):
+        panels = json.loads(file.read_text())["panels"]
+        for panel in panels + [inner for panel in panels for inner in panel.get("panels", [])]:
+            for target in panel.get("targets", []):
+                query = target["expr"]
+                for name, value in VARIABLES.items():
+                    query = query.replace(name, value)
+                query = re.sub(r"\$\{?\w+(:\w+)?\}?", ".*", query)
+                yield file.stem, panel["title"], BOUND.sub("", query)
+
+
+def check_panels(exposed):
+    with_data, absent, empty, unknown = 0, 0, [], []
+    for dashboard, panel, query in queries():
+        names = set(re.findall(r"throng_\w+", query))
+        missing = names - exposed
+        if not missing:
+            if ask(classic, query):
+                with_data += 1
+            else:
+                empty.append(f"{dashboard}, {panel}: {query}")
+        elif all(MAY_BE_ABSENT.match(name) or name in WHERE_LONG for name in missing):
+            absent += 1
+        else:
+            unknown.append(f"{dashboard}, {panel}: {sorted(missing)}")
+    for kind, lines in ("no data", empty), ("given by no run", unknown):
+        for line in lines:
+            print(f"{kind}: {line}", file=sys.stderr)
+    print(f"{with_data} queries of panels with data, {absent} of what no run here does")
+    return not empty and not unknown and with_data > 50
+
+
+def check_native(histograms):
+    is_right = True
+    for name in sorted(histograms):
+        counts = [sum(value for _, value in ask(port, query)) for port, query in (
+            (classic, f"{name}_count"), (native, f"histogram_count({name})"))]
+        # Both are scraped by the second, not at the same moment.
+        is_same = counts[0] > 0 and abs(counts[1] / counts[0] - 1) < NEAR
+        of_all = {port: ask(port, f"histogram_quantile({QUANTILE}, {query})") for port, query in (
+            (classic, f"sum by (le) ({name}_bucket)"), (native, f"sum ({name})"))}
+        values = [of_all[port][0][1] if of_all[port] else None for port in (classic, native)]
+        print(f"{name}: {counts[0]:.0f} and {counts[1]:.0f} values, median {values}")
+        is_right &= is_same and None not in values
+    return is_right and len(histograms) >= 4
+
+
+def main():
+    texts = [get(port, "metrics") for port in runs]
+    samples = {name for text in texts for name in re.findall(r"^(throng_\w+)", text, re.M)}
+    histograms = {name for text in texts for name in re.findall(r"^# TYPE (\w+) histogram", text,
+                                                               re.M)}
+    histograms = {name for name in histograms if f"{name}_count" in samples}
+    up = ask(classic, "up")
+    print(f"{len(up)} runs, {len(samples)} names, scrapes of at most "
+          f"{max(value for _, value in ask(classic, 'scrape_samples_scraped')):.0f} series and "
+          f"{max(value for _, value in ask(classic, 'scrape_duration_seconds')) * 1000:.1f} ms")
+    are_up = len(up) == len(runs) and all(value == 1 for _, value in up)
+    results = [are_up, check_panels(samples), check_native(histograms)]
+    sys.exit(0 if all(results) else 1)
+
+
+main()
