@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::ratio;
 use crate::units::{duration_ms, percent};
 use crate::{Distribution, Quantiles};
 
@@ -213,8 +214,7 @@ impl OneWayDelay {
     /// Share of frames that seem to have arrived before they were captured; `None` without frames.
     #[must_use]
     pub fn clock_disagrees_ratio(&self) -> Option<f64> {
-        let frames = self.delay_us.count();
-        (frames > 0).then(|| self.negative as f64 / frames as f64)
+        ratio(self.negative, self.delay_us.count())
     }
 
     /// The `q`-quantile, microseconds; `None` when it is among the negative delays, which only show

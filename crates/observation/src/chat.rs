@@ -10,15 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::run::CohortId;
 use crate::{ChatCounters, Distribution};
 
-impl ChatCounters {
-    /// Messages that did not come ÷ messages that were due; `None` when none was.
-    #[must_use]
-    pub fn missing_ratio(&self) -> Option<f64> {
-        let due = self.messages_due;
-        (due > 0).then(|| self.messages_missing as f64 / due as f64)
-    }
-}
-
 /// A participant of a chat over one interval (a second, or the rest of one).
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChatInterval {

@@ -7,68 +7,9 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use crate::measure::ratio;
 use crate::run::{CohortId, ParticipantId};
 use crate::{Distribution, PlaybackCounters};
-
-/// Of less than this share of its time a player's wish for media says nothing about the rate at
-/// which it comes.
-const WANTED_SHARE_MIN: u64 = 100;
-
-impl PlaybackCounters {
-    /// Time that segments took ÷ media time in them: near 1 a server, or the way to it, is about to
-    /// be too slow. `None` without segments.
-    #[must_use]
-    pub fn segment_ratio(&self) -> Option<f64> {
-        (self.segment_media_us > 0)
-            .then(|| self.segment_download_us as f64 / self.segment_media_us as f64)
-    }
-
-    /// Stalled ÷ (stalled + playing) time, the rebuffering ratio of CTA-2066; `None` before
-    /// playback began.
-    #[must_use]
-    pub fn stall_ratio(&self) -> Option<f64> {
-        let begun_us = self.active_us.saturating_sub(self.startup_us);
-        (begun_us > 0).then(|| (self.stall_us as f64 / begun_us as f64).min(1.0))
-    }
-
-    /// Stalled, or waiting for playback to begin ÷ time in which it was meant to play; `None`
-    /// without time.
-    #[must_use]
-    pub fn waiting_ratio(&self) -> Option<f64> {
-        let waiting_us = self.stall_us.saturating_add(self.startup_us);
-        (self.active_us > 0).then(|| waiting_us as f64 / self.active_us as f64)
-    }
-
-    /// Media time received ÷ time in which it was wanted: below 1 the server delivers less than the
-    /// media's own bit rate. `None` when nothing was wanted, or hardly ever, as at the end of a
-    /// live stream.
-    #[must_use]
-    pub fn delivery_ratio(&self) -> Option<f64> {
-        let is_wanted = self.wanted_us > self.active_us / WANTED_SHARE_MIN;
-        is_wanted.then(|| self.media_us as f64 / self.wanted_us as f64)
-    }
-
-    /// Media bytes from the server and from other viewers.
-    #[must_use]
-    pub fn all_media_bytes(&self) -> u64 {
-        self.media_bytes.saturating_add(self.peer_bytes)
-    }
-
-    /// The media's own bit rate: bits received, from the server or from other viewers, ÷ media time
-    /// in them; `None` without media.
-    #[must_use]
-    pub fn media_bps(&self) -> Option<f64> {
-        let bytes = self.all_media_bytes();
-        (self.media_us > 0).then(|| bytes as f64 * 8e6 / self.media_us as f64)
-    }
-
-    /// Media bytes from other viewers ÷ all media bytes; `None` without media.
-    #[must_use]
-    pub fn peer_ratio(&self) -> Option<f64> {
-        let all = self.all_media_bytes();
-        (all > 0).then(|| self.peer_bytes as f64 / all as f64)
-    }
-}
 
 /// A player over one interval (a second, or the rest of one).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -177,7 +118,7 @@ impl PlaybackRow {
     }
 
     fn of_players(&self, part: u32) -> Option<f64> {
-        (self.players > 0).then(|| f64::from(part) / f64::from(self.players))
+        ratio(part.into(), self.players.into())
     }
 }
 
@@ -247,23 +188,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_leave_out_the_startup_and_are_absent_without_time() {
-        let mut counters =
-            PlaybackCounters { active_us: 3_000_000, startup_us: 3_000_000, ..Default::default() };
-        assert_eq!((counters.stall_ratio(), counters.delivery_ratio()), (None, None));
-        counters +=
-            PlaybackCounters { active_us: 4_000_000, stall_us: 1_000_000, ..Default::default() };
-        assert_eq!(counters.stall_ratio(), Some(0.25));
-        assert_eq!(counters.waiting_ratio(), Some(4.0 / 7.0));
-        counters +=
-            PlaybackCounters { wanted_us: 2_000_000, media_us: 3_000_000, ..Default::default() };
-        assert_eq!(counters.delivery_ratio(), Some(1.5));
-        assert_eq!(counters.media_bps(), Some(0.0));
-        let media = PlaybackCounters { media_bytes: 2_000_000, peer_bytes: 1_000_000, ..counters };
-        assert_eq!((media.media_bps(), PlaybackCounters::default().media_bps()), (Some(8e6), None));
-    }
-
-    #[test]
     fn the_lowest_delivery_is_what_lacks_most() {
         let mut row = PlaybackRow { players: 4, stalled: 1, starting: 2, ..PlaybackRow::default() };
         assert_eq!((row.delivery_ratio(0.0), row.stalled_ratio()), (None, Some(0.25)));
@@ -275,20 +199,6 @@ mod tests {
         assert_eq!(PlaybackRow::default().stalled_ratio(), None);
         row.shortfall_ppm.record(1_000_000);
         assert_eq!(row.delivery_ratio(0.0), Some(0.0), "no less than nothing");
-    }
-
-    #[test]
-    fn sums_at_their_largest_value_have_figures() {
-        let largest = PlaybackCounters {
-            active_us: u64::MAX,
-            stall_us: u64::MAX,
-            startup_us: u64::MAX,
-            media_bytes: u64::MAX,
-            peer_bytes: u64::MAX,
-            ..PlaybackCounters::default()
-        };
-        assert_eq!((largest.waiting_ratio(), largest.peer_ratio()), (Some(1.0), Some(1.0)));
-        assert_eq!(largest.all_media_bytes(), u64::MAX);
     }
 
     #[test]

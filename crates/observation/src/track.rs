@@ -1,6 +1,7 @@
 //! Measurements of a received track, with the names of W3C webrtc-stats
 //! (`RTCInboundRtpStreamStats`) where they exist.
 
+use crate::measure::ratio;
 use crate::run::SeriesRow;
 use crate::{CaptureBasis, TrackCounters};
 use serde::{Deserialize, Serialize};
@@ -128,120 +129,13 @@ impl Codec {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TrackId(pub u16);
 
-impl TrackCounters {
-    /// Packets that were missing at first: recovered by retransmission, or lost for good.
-    #[must_use]
-    pub fn packets_missed(&self) -> u64 {
-        self.packets_recovered.saturating_add(self.packets_lost.max(0) as u64)
-    }
-
-    /// Packets expected from the sequence numbers: received, recovered by retransmission, or lost.
-    #[must_use]
-    pub fn packets_expected(&self) -> u64 {
-        self.packets_original.saturating_add(self.packets_missed())
-    }
-
-    /// The loss that a browser counts: W3C `packetsLost`, by RFC 3550 6.4.1 expected less received
-    /// on the track's own SSRC. A repeat on that SSRC cancels its loss, and so does a duplicate;
-    /// one on an RTX stream does not.
-    #[must_use]
-    pub fn packets_lost_on_ssrc(&self) -> i64 {
-        let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        self.packets_lost
-            .saturating_add(signed(self.rtx_packets_received))
-            .saturating_sub(signed(self.packets_duplicate))
-    }
-
-    /// Packets lost ÷ packets expected, after recovery; `None` when nothing was expected.
-    #[must_use]
-    pub fn packet_loss_ratio(&self) -> Option<f64> {
-        let expected = self.packets_expected();
-        (expected > 0).then(|| self.packets_lost.max(0) as f64 / expected as f64)
-    }
-
-    /// Packets that were missing at first ÷ packets expected; `None` when nothing was expected.
-    #[must_use]
-    pub fn missed_ratio(&self) -> Option<f64> {
-        let expected = self.packets_expected();
-        (expected > 0).then(|| self.packets_missed() as f64 / expected as f64)
-    }
-
-    /// Time in which an expected track received nothing ÷ active time; `None` when never active.
-    #[must_use]
-    pub fn missing_ratio(&self) -> Option<f64> {
-        (self.active_us > 0).then(|| (self.missing_us as f64 / self.active_us as f64).min(1.0))
-    }
-
-    /// The loss in all reports: packets lost after recovery, with time in which an expected track
-    /// received nothing as total loss. `None` when nothing was expected.
-    #[must_use]
-    pub fn loss_ratio(&self) -> Option<f64> {
-        match (self.packet_loss_ratio(), self.missing_ratio().filter(|missing| *missing > 0.0)) {
-            (Some(lost), Some(missing)) => Some(missing + (1.0 - missing) * lost),
-            (lost, missing) => lost.or(missing),
-        }
-    }
-
-    /// Whether the track was expected and no packet of it ever arrived.
-    #[must_use]
-    pub fn never_received(&self) -> bool {
-        self.missing_us > 0 && self.packets_original == 0 && self.packets_recovered == 0
-    }
-
-    /// Whether its media came, or should have come, as packets. Media that a player fetches by HTTP
-    /// does not, so that its loss, delay, jitter and freezes do not exist.
-    #[must_use]
-    pub fn has_packets(&self) -> bool {
-        self.packets_expected() > 0 || self.missing_us > 0
-    }
-
-    /// Frozen ÷ active time; `None` when never active, and for media that does not come as packets.
-    #[must_use]
-    pub fn freeze_ratio(&self) -> Option<f64> {
-        let is_measured = self.active_us > 0 && (self.has_packets() || self.freeze_us > 0);
-        is_measured.then(|| (self.freeze_us as f64 / self.active_us as f64).min(1.0))
-    }
-
-    /// Decodable frames per second of `due_us`, the time in which frames were expected: the frame
-    /// rate in all reports. `None` when none was.
-    #[must_use]
-    pub fn fps(&self, due_us: u64) -> Option<f64> {
-        (due_us > 0).then(|| self.frames_decodable as f64 * 1e6 / due_us as f64)
-    }
-
-    /// Decodable frames per second of active time, with the wait for the first of them, and pauses;
-    /// `None` when never active. Sums over seconds have no other.
-    #[must_use]
-    pub fn fps_of_active(&self) -> Option<f64> {
-        self.fps(self.active_us)
-    }
-
-    /// Payload bits per second of active time; 0 when never active.
-    #[must_use]
-    pub fn payload_bps(&self) -> f64 {
-        if self.active_us == 0 {
-            0.0
-        } else {
-            self.payload_bytes as f64 * 8e6 / self.active_us as f64
-        }
-    }
-
-    /// Adds another track of the same participant: both ran at the same time, so their times do not
-    /// add up.
-    pub fn add_concurrent(&mut self, other: &Self) {
-        let active_us = self.active_us.max(other.active_us);
-        *self += *other;
-        self.active_us = active_us;
-    }
-}
-
 impl SeriesRow {
     /// Share of the tracks' seconds in which no more than a tenth of the source's frames lacked;
     /// `None` without a frame rate.
     #[must_use]
     pub fn fps_good_ratio(&self) -> Option<f64> {
-        let seconds = self.fps_milli.count();
-        (seconds > 0).then(|| 1.0 - self.tracks_below_source_fps as f64 / seconds as f64)
+        let below = ratio(self.tracks_below_source_fps, self.fps_milli.count());
+        below.map(|below| 1.0 - below)
     }
 
     /// The loss ratio that a share `quantile` of the tracks' seconds did not exceed; `None` without
@@ -326,65 +220,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loss_is_a_share_of_what_was_expected_and_silence_is_all_of_it() {
-        let packets = |received, recovered, lost| TrackCounters {
-            packets_original: received,
-            packets_recovered: recovered,
-            packets_lost: lost,
-            active_us: 1_000_000,
-            ..TrackCounters::default()
-        };
-        for (counters, packet_loss, loss) in [
-            (packets(90, 0, 10), Some(0.1), Some(0.1)),
-            (packets(80, 10, 10), Some(0.1), Some(0.1)),
-            (packets(0, 0, 10), Some(1.0), Some(1.0)),
-            // What was counted lost in the second before arrived in this one.
-            (packets(100, 0, -3), Some(0.0), Some(0.0)),
-            (TrackCounters { missing_us: 500_000, ..packets(90, 0, 10) }, Some(0.1), Some(0.55)),
-            (TrackCounters { missing_us: 1_000_000, ..packets(0, 0, 0) }, None, Some(1.0)),
-            (packets(0, 0, 0), None, None),
-        ] {
-            assert_eq!(counters.packet_loss_ratio(), packet_loss, "{counters:?}");
-            assert_eq!(counters.loss_ratio(), loss, "{counters:?}");
-        }
-        assert_eq!(packets(80, 10, 10).missed_ratio(), Some(0.2));
-        assert_eq!(packets(0, 0, 0).missed_ratio(), None);
-    }
-
-    #[test]
-    fn sums_at_their_largest_value_have_figures() {
-        let largest = TrackCounters {
-            packets_original: u64::MAX,
-            packets_recovered: u64::MAX,
-            packets_lost: i64::MAX,
-            rtx_packets_received: u64::MAX,
-            missing_us: u64::MAX,
-            ..TrackCounters::default()
-        };
-        assert_eq!((largest.packets_missed(), largest.packets_expected()), (u64::MAX, u64::MAX));
-        assert_eq!((largest.packets_lost_on_ssrc(), largest.never_received()), (i64::MAX, false));
-        let late =
-            TrackCounters { packets_lost: i64::MIN, packets_duplicate: 9, ..Default::default() };
-        assert_eq!(late.packets_lost_on_ssrc(), i64::MIN);
-    }
-
-    #[test]
     fn no_more_than_all_is_lost() {
         let mut row = SeriesRow::default();
         assert_eq!(row.loss_ratio_at(0.95), None);
         row.loss_ppm.record(1_000_000);
         assert_eq!(row.loss_ratio_at(0.95), Some(1.0));
-    }
-
-    #[test]
-    fn a_frame_rate_is_of_the_time_in_which_frames_were_due_or_of_all() {
-        let counters = TrackCounters {
-            frames_decodable: 15,
-            active_us: 1_000_000,
-            ..TrackCounters::default()
-        };
-        assert_eq!((counters.fps(500_000), counters.fps_of_active()), (Some(30.0), Some(15.0)));
-        assert_eq!((counters.fps(0), TrackCounters::default().fps_of_active()), (None, None));
     }
 
     #[test]

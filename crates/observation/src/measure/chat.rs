@@ -1,6 +1,6 @@
 //! Participants of a chat.
 
-use super::counters;
+use super::{counters, ratio};
 
 counters! {
     /// Sums over an interval; all add up over time and over participants.
@@ -37,5 +37,13 @@ counters! {
         resumes: u64 = Count as "XEP-0198" since "resumed streams";
         /// Times that its nickname changed in the room.
         nick_changes: u64 = Count since "resumed streams";
+    }
+}
+
+impl ChatCounters {
+    /// Messages that did not come ÷ messages that were due; `None` when none was.
+    #[must_use]
+    pub fn missing_ratio(&self) -> Option<f64> {
+        ratio(self.messages_missing, self.messages_due)
     }
 }

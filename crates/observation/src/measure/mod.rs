@@ -1,6 +1,7 @@
 //! The sums that are measured: each is declared once, by `counters!`. Its field, how it adds up,
 //! its form between machines, its column in `run.db` with what older folders have instead, its
-//! column in a CSV and its chart follow from there.
+//! column in a CSV and its chart follow from there. Beside each family are its figures: ratios and
+//! rates of its sums, the same of a second, a participant and a run.
 
 use std::ops::AddAssign;
 
@@ -15,6 +16,11 @@ pub use playback::PlaybackCounters;
 pub use requests::HttpRequestCounters;
 pub use sent::SentCounters;
 pub use track::TrackCounters;
+
+/// `part` ÷ `whole`; `None` where that is 0.
+pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
 
 /// In what a sum is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

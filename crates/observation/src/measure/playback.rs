@@ -1,6 +1,10 @@
 //! Players. Terms are those of HTML media elements (WHATWG HTML section 4.8.11) and CTA-2066.
 
-use super::counters;
+use super::{counters, ratio};
+
+/// Of less than this share of its time a player's wish for media says nothing about the rate at
+/// which it comes.
+const WANTED_SHARE_MIN: u64 = 100;
 
 counters! {
     /// Sums over an interval; all add up over time and over players.
@@ -101,5 +105,94 @@ counters! {
         channel_sent_bytes: u64 = Bytes since "data channels";
         /// Time connected with peers over data channels, summed over them; part of `peers_us`.
         channels_us: u64 = Microseconds since "data channels";
+    }
+}
+
+impl PlaybackCounters {
+    /// Time that segments took ÷ media time in them: near 1 a server, or the way to it, is about to
+    /// be too slow. `None` without segments.
+    #[must_use]
+    pub fn segment_ratio(&self) -> Option<f64> {
+        ratio(self.segment_download_us, self.segment_media_us)
+    }
+
+    /// Stalled ÷ (stalled + playing) time, the rebuffering ratio of CTA-2066; `None` before
+    /// playback began.
+    #[must_use]
+    pub fn stall_ratio(&self) -> Option<f64> {
+        let begun_us = self.active_us.saturating_sub(self.startup_us);
+        ratio(self.stall_us, begun_us).map(|stalled| stalled.min(1.0))
+    }
+
+    /// Stalled, or waiting for playback to begin ÷ time in which it was meant to play; `None`
+    /// without time.
+    #[must_use]
+    pub fn waiting_ratio(&self) -> Option<f64> {
+        ratio(self.stall_us.saturating_add(self.startup_us), self.active_us)
+    }
+
+    /// Media time received ÷ time in which it was wanted: below 1 the server delivers less than the
+    /// media's own bit rate. `None` when nothing was wanted, or hardly ever, as at the end of a
+    /// live stream.
+    #[must_use]
+    pub fn delivery_ratio(&self) -> Option<f64> {
+        let is_wanted = self.wanted_us > self.active_us / WANTED_SHARE_MIN;
+        ratio(self.media_us, self.wanted_us).filter(|_| is_wanted)
+    }
+
+    /// Media bytes from the server and from other viewers.
+    #[must_use]
+    pub fn all_media_bytes(&self) -> u64 {
+        self.media_bytes.saturating_add(self.peer_bytes)
+    }
+
+    /// The media's own bit rate: bits received, from the server or from other viewers, ÷ media time
+    /// in them; `None` without media.
+    #[must_use]
+    pub fn media_bps(&self) -> Option<f64> {
+        let bytes = self.all_media_bytes();
+        (self.media_us > 0).then(|| bytes as f64 * 8e6 / self.media_us as f64)
+    }
+
+    /// Media bytes from other viewers ÷ all media bytes; `None` without media.
+    #[must_use]
+    pub fn peer_ratio(&self) -> Option<f64> {
+        ratio(self.peer_bytes, self.all_media_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_leave_out_the_startup_and_are_absent_without_time() {
+        let mut counters =
+            PlaybackCounters { active_us: 3_000_000, startup_us: 3_000_000, ..Default::default() };
+        assert_eq!((counters.stall_ratio(), counters.delivery_ratio()), (None, None));
+        counters +=
+            PlaybackCounters { active_us: 4_000_000, stall_us: 1_000_000, ..Default::default() };
+        assert_eq!(counters.stall_ratio(), Some(0.25));
+        assert_eq!(counters.waiting_ratio(), Some(4.0 / 7.0));
+        counters +=
+            PlaybackCounters { wanted_us: 2_000_000, media_us: 3_000_000, ..Default::default() };
+        assert_eq!(counters.delivery_ratio(), Some(1.5));
+        assert_eq!(counters.media_bps(), Some(0.0));
+        let media = PlaybackCounters { media_bytes: 2_000_000, peer_bytes: 1_000_000, ..counters };
+        assert_eq!((media.media_bps(), PlaybackCounters::default().media_bps()), (Some(8e6), None));
+    }
+
+    #[test]
+    fn sums_at_their_largest_value_have_figures() {
+        let largest = PlaybackCounters {
+            active_us: u64::MAX,
+            stall_us: u64::MAX,
+            startup_us: u64::MAX,
+            media_bytes: u64::MAX,
+            peer_bytes: u64::MAX,
+            ..PlaybackCounters::default()
+        };
+        assert_eq!((largest.waiting_ratio(), largest.peer_ratio()), (Some(1.0), Some(1.0)));
+        assert_eq!(largest.all_media_bytes(), u64::MAX);
     }
 }

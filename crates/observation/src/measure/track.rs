@@ -1,7 +1,7 @@
 //! Received tracks, with the names of W3C webrtc-stats (`RTCInboundRtpStreamStats`) where they
 //! exist.
 
-use super::counters;
+use super::{counters, ratio};
 
 counters! {
     /// Sums over an interval; all add up over time and over tracks.
@@ -55,5 +55,174 @@ counters! {
         missing_us: u64 = Microseconds since "missing time";
         /// Packets that arrived on an RTX stream (RFC 4588), needed or not.
         rtx_packets_received: u64 = Count as "W3C retransmittedPacketsReceived" since "RTX streams";
+    }
+}
+
+impl TrackCounters {
+    /// Packets that were missing at first: recovered by retransmission, or lost for good.
+    #[must_use]
+    pub fn packets_missed(&self) -> u64 {
+        self.packets_recovered.saturating_add(self.packets_lost_for_good())
+    }
+
+    /// Packets lost after recovery; none where more came than were lost before.
+    fn packets_lost_for_good(&self) -> u64 {
+        self.packets_lost.max(0) as u64
+    }
+
+    /// Packets expected from the sequence numbers: received, recovered by retransmission, or lost.
+    #[must_use]
+    pub fn packets_expected(&self) -> u64 {
+        self.packets_original.saturating_add(self.packets_missed())
+    }
+
+    /// The loss that a browser counts: W3C `packetsLost`, by RFC 3550 6.4.1 expected less received
+    /// on the track's own SSRC. A repeat on that SSRC cancels its loss, and so does a duplicate;
+    /// one on an RTX stream does not.
+    #[must_use]
+    pub fn packets_lost_on_ssrc(&self) -> i64 {
+        let signed = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        self.packets_lost
+            .saturating_add(signed(self.rtx_packets_received))
+            .saturating_sub(signed(self.packets_duplicate))
+    }
+
+    /// Packets lost ÷ packets expected, after recovery; `None` when nothing was expected.
+    #[must_use]
+    pub fn packet_loss_ratio(&self) -> Option<f64> {
+        ratio(self.packets_lost_for_good(), self.packets_expected())
+    }
+
+    /// Packets that were missing at first ÷ packets expected; `None` when nothing was expected.
+    #[must_use]
+    pub fn missed_ratio(&self) -> Option<f64> {
+        ratio(self.packets_missed(), self.packets_expected())
+    }
+
+    /// Time in which an expected track received nothing ÷ active time; `None` when never active.
+    #[must_use]
+    pub fn missing_ratio(&self) -> Option<f64> {
+        ratio(self.missing_us, self.active_us).map(|missing| missing.min(1.0))
+    }
+
+    /// The loss in all reports: packets lost after recovery, with time in which an expected track
+    /// received nothing as total loss. `None` when nothing was expected.
+    #[must_use]
+    pub fn loss_ratio(&self) -> Option<f64> {
+        match (self.packet_loss_ratio(), self.missing_ratio().filter(|missing| *missing > 0.0)) {
+            (Some(lost), Some(missing)) => Some(missing + (1.0 - missing) * lost),
+            (lost, missing) => lost.or(missing),
+        }
+    }
+
+    /// Whether the track was expected and no packet of it ever arrived.
+    #[must_use]
+    pub fn never_received(&self) -> bool {
+        self.missing_us > 0 && self.packets_original == 0 && self.packets_recovered == 0
+    }
+
+    /// Whether its media came, or should have come, as packets. Media that a player fetches by HTTP
+    /// does not, so that its loss, delay, jitter and freezes do not exist.
+    #[must_use]
+    pub fn has_packets(&self) -> bool {
+        self.packets_expected() > 0 || self.missing_us > 0
+    }
+
+    /// Frozen ÷ active time; `None` when never active, and for media that does not come as packets.
+    #[must_use]
+    pub fn freeze_ratio(&self) -> Option<f64> {
+        let frozen = ratio(self.freeze_us, self.active_us).map(|frozen| frozen.min(1.0));
+        frozen.filter(|_| self.has_packets() || self.freeze_us > 0)
+    }
+
+    /// Decodable frames per second of `due_us`, the time in which frames were expected: the frame
+    /// rate in all reports. `None` when none was.
+    #[must_use]
+    pub fn fps(&self, due_us: u64) -> Option<f64> {
+        (due_us > 0).then(|| self.frames_decodable as f64 * 1e6 / due_us as f64)
+    }
+
+    /// Decodable frames per second of active time, with the wait for the first of them, and pauses;
+    /// `None` when never active. Sums over seconds have no other.
+    #[must_use]
+    pub fn fps_of_active(&self) -> Option<f64> {
+        self.fps(self.active_us)
+    }
+
+    /// Payload bits per second of active time; 0 when never active.
+    #[must_use]
+    pub fn payload_bps(&self) -> f64 {
+        if self.active_us == 0 {
+            0.0
+        } else {
+            self.payload_bytes as f64 * 8e6 / self.active_us as f64
+        }
+    }
+
+    /// Adds another track of the same participant: both ran at the same time, so their times do not
+    /// add up.
+    pub fn add_concurrent(&mut self, other: &Self) {
+        let active_us = self.active_us.max(other.active_us);
+        *self += *other;
+        self.active_us = active_us;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loss_is_a_share_of_what_was_expected_and_silence_is_all_of_it() {
+        let packets = |received, recovered, lost| TrackCounters {
+            packets_original: received,
+            packets_recovered: recovered,
+            packets_lost: lost,
+            active_us: 1_000_000,
+            ..TrackCounters::default()
+        };
+        for (counters, packet_loss, loss) in [
+            (packets(90, 0, 10), Some(0.1), Some(0.1)),
+            (packets(80, 10, 10), Some(0.1), Some(0.1)),
+            (packets(0, 0, 10), Some(1.0), Some(1.0)),
+            // What was counted lost in the second before arrived in this one.
+            (packets(100, 0, -3), Some(0.0), Some(0.0)),
+            (TrackCounters { missing_us: 500_000, ..packets(90, 0, 10) }, Some(0.1), Some(0.55)),
+            (TrackCounters { missing_us: 1_000_000, ..packets(0, 0, 0) }, None, Some(1.0)),
+            (packets(0, 0, 0), None, None),
+        ] {
+            assert_eq!(counters.packet_loss_ratio(), packet_loss, "{counters:?}");
+            assert_eq!(counters.loss_ratio(), loss, "{counters:?}");
+        }
+        assert_eq!(packets(80, 10, 10).missed_ratio(), Some(0.2));
+        assert_eq!(packets(0, 0, 0).missed_ratio(), None);
+    }
+
+    #[test]
+    fn sums_at_their_largest_value_have_figures() {
+        let largest = TrackCounters {
+            packets_original: u64::MAX,
+            packets_recovered: u64::MAX,
+            packets_lost: i64::MAX,
+            rtx_packets_received: u64::MAX,
+            missing_us: u64::MAX,
+            ..TrackCounters::default()
+        };
+        assert_eq!((largest.packets_missed(), largest.packets_expected()), (u64::MAX, u64::MAX));
+        assert_eq!((largest.packets_lost_on_ssrc(), largest.never_received()), (i64::MAX, false));
+        let late =
+            TrackCounters { packets_lost: i64::MIN, packets_duplicate: 9, ..Default::default() };
+        assert_eq!(late.packets_lost_on_ssrc(), i64::MIN);
+    }
+
+    #[test]
+    fn a_frame_rate_is_of_the_time_in_which_frames_were_due_or_of_all() {
+        let counters = TrackCounters {
+            frames_decodable: 15,
+            active_us: 1_000_000,
+            ..TrackCounters::default()
+        };
+        assert_eq!((counters.fps(500_000), counters.fps_of_active()), (Some(30.0), Some(15.0)));
+        assert_eq!((counters.fps(0), TrackCounters::default().fps_of_active()), (None, None));
     }
 }
