@@ -7,6 +7,7 @@ use throng_observation::run::{ParticipantId, ParticipantRow, RunData, SeriesRow,
 use throng_observation::{
     AggregatedTracks, BadIf, MediaKind, Phase, PlannedCohort, Players, RunTime, SecondRow as _,
 };
+use throng_scenario::objective::Rows;
 
 use crate::chat::ChatFigures;
 use crate::planned;
@@ -120,6 +121,12 @@ impl<'a> Figures<'a> {
             duration_s,
             seconds,
         }
+    }
+
+    /// The rows by which most metrics are measured.
+    pub(crate) fn rows(&self) -> Rows<'_> {
+        let (players, chat) = (&self.playback.window, &self.chat.window);
+        Rows { video: &self.video, audio: &self.audio, players, chat }
     }
 
     /// Of those intended, how many reached one of `phases`.

@@ -1,7 +1,7 @@
 //! Judges objectives by the figures.
 
 use throng_observation::{MediaKind, TrackCounters};
-use throng_scenario::objective::Whole;
+use throng_scenario::objective::{EachOnce, Quantile, Whole};
 use throng_scenario::{Metric, Objective, ObjectiveOutcome, Statistic, Threshold};
 
 use crate::figures::{Figures, ranked};
@@ -34,8 +34,9 @@ pub(crate) fn measure(
     is_of_source: bool,
     figures: &Figures<'_>,
 ) -> Option<f64> {
-    let Some(quantile) = at.quantile() else { return whole(metric.entry().whole?, figures) };
-    let measured = at_quantile(metric)?(figures, quantile)?;
+    let entry = metric.entry();
+    let Some(quantile) = at.quantile() else { return whole(entry.whole?, figures) };
+    let measured = at_quantile(entry.quantile?, figures, quantile)?;
     if !is_of_source {
         return Some(measured);
     }
@@ -45,10 +46,7 @@ pub(crate) fn measure(
 /// One figure for the whole run.
 fn whole(of: Whole, figures: &Figures<'_>) -> Option<f64> {
     match of {
-        Whole::Tracks(MediaKind::Video, ratio) => ratio(&figures.video.counters),
-        Whole::Tracks(MediaKind::Audio, ratio) => ratio(&figures.audio.counters),
-        Whole::Players(ratio) => ratio(&figures.playback.window.counters),
-        Whole::Chat(ratio) => ratio(&figures.chat.window.counters),
+        Whole::OfRows(figure) => figure(&figures.rows()),
         Whole::Failed => {
             let intended = figures.intended.len();
             (intended > 0).then(|| figures.failed() as f64 / intended as f64)
@@ -56,43 +54,23 @@ fn whole(of: Whole, figures: &Figures<'_>) -> Option<f64> {
     }
 }
 
-/// A quantile of a metric.
-type AtQuantile = fn(&Figures<'_>, f64) -> Option<f64>;
-
-/// What measures quantiles of a metric; `None` if it has none.
-fn at_quantile(metric: Metric) -> Option<AtQuantile> {
-    let measure: AtQuantile = match metric {
-        Metric::VideoLoss => |of, q| of.video.loss_ratio_at(q),
-        Metric::AudioLoss => |of, q| of.audio.loss_ratio_at(q),
-        Metric::VideoDelay => |of, q| of.video.relative_delay_us.quantile_in(q, 1e3),
-        Metric::AudioDelay => |of, q| of.audio.relative_delay_us.quantile_in(q, 1e3),
-        // The server's own reports do not cover the path from the source, so they cannot judge an
-        // end-to-end objective.
-        Metric::VideoOneWayDelay => |of, q| {
-            let delay = &of.video.absolute_delay;
-            delay.basis().filter(|basis| basis.is_end_to_end())?;
-            delay.quantile_ms(q)
-        },
-        Metric::VideoJitter => |of, q| of.video.jitter_us.quantile_in(q, 1e3),
-        Metric::AudioJitter => |of, q| of.audio.jitter_us.quantile_in(q, 1e3),
-        Metric::VideoFps => |of, q| of.video.fps_milli.quantile_in(q, 1e3),
-        // What a distribution leaves out of a size is below it: 720 is not missed by 719.
-        Metric::VideoResolution => {
-            |of, q| of.video.picture_lines.lowest_at(q).map(|lines| lines as f64)
+/// A quantile.
+fn at_quantile(of: Quantile, figures: &Figures<'_>, q: f64) -> Option<f64> {
+    let each = match of {
+        Quantile::UserSeconds(figure) | Quantile::Frames(figure) | Quantile::Messages(figure) => {
+            return figure(&figures.rows(), q);
         }
-        Metric::VideoFreeze => freeze_quantile,
-        Metric::Connect => |of, q| of.connect.quantile_ms(q),
-        Metric::FirstFrame => |of, q| of.first_frame.quantile_ms(q),
-        Metric::Startup => |of, q| of.startup.quantile_ms(q),
-        Metric::StallRatio => |of, q| of.playback.stall_ratio_quantile(&of.players, q),
-        Metric::Stalls => |of, q| of.playback.stalls_quantile(&of.players, q),
-        Metric::Delivery => |of, q| of.playback.window.delivery_ratio(q),
-        Metric::Latency => |of, q| of.playback.latency_ms(q),
-        Metric::ChatDelivery => |of, q| of.chat.window.delivery_ms(q),
-        // One value for the whole run.
-        Metric::ChatMissing | Metric::Failed => return None,
+        Quantile::Latency => return figures.playback.latency_ms(q),
+        Quantile::Participants(each) => each,
     };
-    Some(measure)
+    match each {
+        EachOnce::Connect => figures.connect.quantile_ms(q),
+        EachOnce::FirstFrame => figures.first_frame.quantile_ms(q),
+        EachOnce::Startup => figures.startup.quantile_ms(q),
+        EachOnce::Freeze => freeze_quantile(figures, q),
+        EachOnce::StallRatio => figures.playback.stall_ratio_quantile(&figures.players, q),
+        EachOnce::Stalls => figures.playback.stalls_quantile(&figures.players, q),
+    }
 }
 
 /// Over those who play media as it arrives, each by its video tracks; one that failed without video
@@ -118,21 +96,5 @@ fn measured_text(measured: Option<f64>, threshold: Threshold) -> String {
         None => "not measured".into(),
         Some(figure) if figure.is_infinite() => "never, because too many failed".into(),
         Some(figure) => threshold.unit().show(figure),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use throng_scenario::objective::{CATALOGUE, Population};
-
-    use super::*;
-
-    #[test]
-    fn every_metric_is_measured_by_quantiles_or_over_the_whole_run() {
-        for entry in CATALOGUE {
-            let has_quantiles = entry.population != Population::Run;
-            assert_eq!(at_quantile(entry.metric).is_some(), has_quantiles, "{:?}", entry.metric);
-            assert!(has_quantiles || entry.whole.is_some(), "{:?}", entry.metric);
-        }
     }
 }

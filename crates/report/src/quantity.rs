@@ -4,7 +4,7 @@
 use throng_analysis::comparison::{Direction, Tolerance};
 use throng_analysis::experiment::Margin;
 use throng_observation::units::Unit;
-use throng_scenario::objective::{self, Better, Population};
+use throng_scenario::objective::{self, Better, Quantile};
 use throng_scenario::{Metric, Objective, Statistic, Threshold};
 
 /// A quantity of a run.
@@ -166,7 +166,7 @@ impl Quantity {
             Self::Metric { metric, .. } => match metric.entry().unit {
                 objective::Unit::Ratio => absolute(0.001),
                 objective::Unit::Milliseconds
-                    if metric.entry().population == Population::Participants =>
+                    if matches!(metric.entry().quantile, Some(Quantile::Participants(_))) =>
                 {
                     absolute(20.0)
                 }
@@ -190,12 +190,12 @@ impl Quantity {
     /// frames and segments.
     pub(crate) fn hangs_on_joins(self) -> bool {
         let Self::Metric { metric, statistic, .. } = self else { return false };
-        match metric.entry().population {
-            Population::Run => metric == Metric::Failed,
-            Population::Participants => statistic != Statistic::Whole,
+        match metric.entry().quantile {
+            None => metric == Metric::Failed,
+            Some(Quantile::Participants(_)) => statistic != Statistic::Whole,
             // Where in a segment a player begins is how far behind live it stays.
-            Population::UserSeconds => metric == Metric::Latency,
-            Population::Frames | Population::Messages => false,
+            Some(Quantile::Latency) => true,
+            Some(Quantile::UserSeconds(_) | Quantile::Frames(_) | Quantile::Messages(_)) => false,
         }
     }
 

@@ -5,7 +5,7 @@ use super::*;
 use crate::canary::Canary;
 use crate::chat::{ChatConfig, ChatTemplate};
 use crate::conversation::Conversation;
-use crate::objective::{CATALOGUE, MetricEntry, Population, Unit};
+use crate::objective::{CATALOGUE, MetricEntry, Unit};
 use crate::peers::PeerConfig;
 use crate::player::PlayerConfig;
 use crate::role::publish::PublishTable;
@@ -53,10 +53,10 @@ fn row_of_metric(entry: &MetricEntry) -> String {
         Unit::Count => "number",
         Unit::OfBitRate => "ratio, or percentage",
     };
-    let over = match (entry.population, entry.whole) {
-        (Population::Run, _) => "no quantile".to_owned(),
-        (population, Some(_)) => format!("{}, or none", population.name()),
-        (population, None) => population.name().to_owned(),
+    let over = match (entry.quantile, entry.whole) {
+        (None, _) => "no quantile".to_owned(),
+        (Some(quantile), Some(_)) => format!("{}, or none", quantile.population()),
+        (Some(quantile), None) => quantile.population().to_owned(),
     };
     let (names, example) = (names.join(", "), entry.example);
     format!("| {names} | {} | {threshold} | {over} | `{example}` |\n", entry.doc)

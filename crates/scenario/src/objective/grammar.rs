@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use super::metric::{Better, CATALOGUE, MetricEntry, Population, Unit};
+use super::measured::Quantile;
+use super::metric::{Better, CATALOGUE, MetricEntry, Unit};
 use super::{Comparison, Objective, Statistic, Threshold};
 use crate::units;
 
@@ -111,17 +112,18 @@ fn statistic(
         if entry.whole.is_some() {
             return Ok(Statistic::Whole);
         }
-        let message = format!("`{}` needs a quantile over {}", name.text, entry.population.name());
+        let over = entry.quantile.map_or("", Quantile::population);
+        let message = format!("`{}` needs a quantile over {over}", name.text);
         return Err(fail(message, format!("write for example `{}`", entry.example), name.span()));
     };
     let found = Statistic::QUANTILES.into_iter().find(|statistic| statistic.name() == word.text);
-    match (found, entry.population) {
-        (Some(_), Population::Run) => {
+    match (found, entry.quantile) {
+        (Some(_), None) => {
             let message =
                 format!("`{}` is one value for the whole run and has no quantile", name.text);
             Err(fail(message, format!("write for example `{}`", entry.example), word.span()))
         }
-        (Some(statistic), _) => Ok(statistic),
+        (Some(statistic), Some(_)) => Ok(statistic),
         (None, _) if matches!(word.text, "mean" | "avg" | "average") => {
             let help = "write `p50` for the median, `p95` for nearly all participants";
             Err(fail("there is no mean: it hides the participants that suffer", help, word.span()))

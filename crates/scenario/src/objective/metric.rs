@@ -1,6 +1,8 @@
 //! The catalogue of metrics, for the parser, its errors and the report.
 
-use throng_observation::{ChatCounters, MediaKind, PlaybackCounters, TrackCounters, units};
+use throng_observation::units;
+
+use super::measured::{EachOnce, Quantile, Whole};
 
 /// The unit of a metric, and of the value that [`super::Objective::evaluate`] takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,22 +34,6 @@ impl From<Unit> for units::Unit {
     }
 }
 
-/// The population of a quantile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Population {
-    /// One value for each track (of `delivery`: player) and second of playing, without the warm-up.
-    UserSeconds,
-    /// One value for each participant. A participant that failed before the value existed counts as
-    /// worse than any value.
-    Participants,
-    /// One value for each complete frame (audio: packet).
-    Frames,
-    /// One value for each chat message and participant that had it, or should have had it.
-    Messages,
-    /// One value for the whole run: no quantile.
-    Run,
-}
-
 /// The direction in which a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
@@ -55,19 +41,6 @@ pub enum Better {
     Lower,
     /// More is better: an objective sets a lower bound.
     Higher,
-}
-
-/// What a metric is without a quantile: one figure, of all participants over the whole run.
-#[derive(Clone, Copy, Debug)]
-pub enum Whole {
-    /// A ratio of the sums of the received tracks of a kind.
-    Tracks(MediaKind, fn(&TrackCounters) -> Option<f64>),
-    /// A ratio of the sums of players.
-    Players(fn(&PlaybackCounters) -> Option<f64>),
-    /// A ratio of the sums of a chat.
-    Chat(fn(&ChatCounters) -> Option<f64>),
-    /// The share of participants that failed.
-    Failed,
 }
 
 /// What the catalogue says of a metric.
@@ -81,8 +54,8 @@ pub struct MetricEntry {
     pub doc: &'static str,
     /// Its unit.
     pub unit: Unit,
-    /// What a quantile runs over.
-    pub population: Population,
+    /// Its quantile; `None` if it is one value for the whole run.
+    pub quantile: Option<Quantile>,
     /// What it is without a quantile; `None` if it needs one.
     pub whole: Option<Whole>,
     /// The direction in which a metric is better.
@@ -92,7 +65,7 @@ pub struct MetricEntry {
 }
 
 use Better::{Higher, Lower};
-use Population::{Frames, Messages, Participants, Run, UserSeconds};
+use Quantile::{Frames, Latency, Messages, Participants, UserSeconds};
 use Unit::{Count, FramesPerSecond, Lines, Milliseconds, OfBitRate, Ratio};
 
 /// Declares the metrics, in the order of the documentation: what each is, and its entry.
@@ -117,8 +90,8 @@ metrics! {
         doc: "video packets lost after retransmission, of those expected (RFC 3550 A.3), time \
               without any expected packet counting as lost; without a quantile over the whole run",
         unit: Ratio,
-        population: UserSeconds,
-        whole: Some(Whole::Tracks(MediaKind::Video, TrackCounters::loss_ratio)),
+        quantile: Some(UserSeconds(|of, q| of.video.loss_ratio_at(q))),
+        whole: Some(Whole::OfRows(|of| of.video.counters.loss_ratio())),
         better: Lower,
         example: "video.loss p95 < 1%",
     }
@@ -128,7 +101,7 @@ metrics! {
         doc: "delay of video frames above the least that their track has seen (relative: needs no \
               synchronised clock)",
         unit: Milliseconds,
-        population: Frames,
+        quantile: Some(Frames(|of, q| of.video.relative_delay_us.quantile_in(q, 1e3))),
         whole: None,
         better: Lower,
         example: "video.delay p95 < 400ms",
@@ -139,7 +112,13 @@ metrics! {
         doc: "absolute delay of video frames from capture to arrival, where the stream carries \
               capture times",
         unit: Milliseconds,
-        population: Frames,
+        quantile: Some(Frames(|of, q| {
+            // The server's own reports do not cover the path from the source, so they cannot judge
+            // an end-to-end objective.
+            let delay = &of.video.absolute_delay;
+            delay.basis().filter(|basis| basis.is_end_to_end())?;
+            delay.quantile_ms(q)
+        })),
         whole: None,
         better: Lower,
         example: "video.one_way_delay p95 < 400ms",
@@ -149,7 +128,7 @@ metrics! {
         names: &["video.fps", "fps"],
         doc: "decodable video frames per second, or their share of the source's frame rate",
         unit: FramesPerSecond,
-        population: UserSeconds,
+        quantile: Some(UserSeconds(|of, q| of.video.fps_milli.quantile_in(q, 1e3))),
         whole: None,
         better: Higher,
         example: "fps min > 0.9 of source",
@@ -160,8 +139,8 @@ metrics! {
         doc: "playing time spent in a freeze (W3C webrtc-stats definition); without a quantile \
               over all participants together",
         unit: Ratio,
-        population: Participants,
-        whole: Some(Whole::Tracks(MediaKind::Video, TrackCounters::freeze_ratio)),
+        quantile: Some(Participants(EachOnce::Freeze)),
+        whole: Some(Whole::OfRows(|of| of.video.counters.freeze_ratio())),
         better: Lower,
         example: "video.freeze p95 < 1%",
     }
@@ -171,7 +150,10 @@ metrics! {
         doc: "the shorter side of the picture that is shown, pixels (720 of 720p), of streams \
               whose size is known: H.264 and VP8 as packets, renditions of HLS that say theirs",
         unit: Lines,
-        population: UserSeconds,
+        quantile: Some(UserSeconds(|of, q| {
+            // What a distribution leaves out of a size is below it: 720 is not missed by 719.
+            of.video.picture_lines.lowest_at(q).map(|lines| lines as f64)
+        })),
         whole: None,
         better: Higher,
         example: "resolution min >= 720p",
@@ -181,7 +163,7 @@ metrics! {
         names: &["video.jitter", "jitter"],
         doc: "interarrival jitter of video packets (RFC 3550 6.4.1)",
         unit: Milliseconds,
-        population: UserSeconds,
+        quantile: Some(UserSeconds(|of, q| of.video.jitter_us.quantile_in(q, 1e3))),
         whole: None,
         better: Lower,
         example: "jitter p95 < 30ms",
@@ -192,8 +174,8 @@ metrics! {
         doc: "audio packets lost, of those expected (RFC 3550 A.3), time without any expected \
               packet counting as lost; without a quantile over the whole run",
         unit: Ratio,
-        population: UserSeconds,
-        whole: Some(Whole::Tracks(MediaKind::Audio, TrackCounters::loss_ratio)),
+        quantile: Some(UserSeconds(|of, q| of.audio.loss_ratio_at(q))),
+        whole: Some(Whole::OfRows(|of| of.audio.counters.loss_ratio())),
         better: Lower,
         example: "audio.loss p95 < 1%",
     }
@@ -203,7 +185,7 @@ metrics! {
         doc: "delay of audio packets above the least that their track has seen (relative: needs \
               no synchronised clock)",
         unit: Milliseconds,
-        population: Frames,
+        quantile: Some(Frames(|of, q| of.audio.relative_delay_us.quantile_in(q, 1e3))),
         whole: None,
         better: Lower,
         example: "audio.delay p95 < 150ms",
@@ -213,7 +195,7 @@ metrics! {
         names: &["audio.jitter"],
         doc: "interarrival jitter of audio packets (RFC 3550 6.4.1)",
         unit: Milliseconds,
-        population: UserSeconds,
+        quantile: Some(UserSeconds(|of, q| of.audio.jitter_us.quantile_in(q, 1e3))),
         whole: None,
         better: Lower,
         example: "audio.jitter p95 < 30ms",
@@ -224,7 +206,7 @@ metrics! {
         doc: "time from the intended join until ICE and DTLS are up; a participant that failed \
               counts as slower than any",
         unit: Milliseconds,
-        population: Participants,
+        quantile: Some(Participants(EachOnce::Connect)),
         whole: None,
         better: Lower,
         example: "connect p99 < 3s",
@@ -235,7 +217,7 @@ metrics! {
         doc: "time from the intended join to the first decodable frame; a participant that failed \
               counts as slower than any",
         unit: Milliseconds,
-        population: Participants,
+        quantile: Some(Participants(EachOnce::FirstFrame)),
         whole: None,
         better: Lower,
         example: "first_frame p95 < 4s",
@@ -246,7 +228,7 @@ metrics! {
         doc: "time from the intended join until a player begins playback (CTA-2066 startup time); \
               a player that failed counts as slower than any",
         unit: Milliseconds,
-        population: Participants,
+        quantile: Some(Participants(EachOnce::Startup)),
         whole: None,
         better: Lower,
         example: "startup p95 < 2s",
@@ -257,8 +239,8 @@ metrics! {
         doc: "time that a player stalled, of the time since playback began (CTA-2066 rebuffering \
               ratio, without startup and pauses); without a quantile over all players together",
         unit: Ratio,
-        population: Participants,
-        whole: Some(Whole::Players(PlaybackCounters::stall_ratio)),
+        quantile: Some(Participants(EachOnce::StallRatio)),
+        whole: Some(Whole::OfRows(|of| of.players.counters.stall_ratio())),
         better: Lower,
         example: "stall_ratio p95 < 1%",
     }
@@ -268,7 +250,7 @@ metrics! {
         doc: "stalls of a player over its stay; a player that failed before playback counts as \
               worse than any",
         unit: Count,
-        population: Participants,
+        quantile: Some(Participants(EachOnce::Stalls)),
         whole: None,
         better: Lower,
         example: "stalls p95 < 2",
@@ -280,8 +262,8 @@ metrics! {
               server delivers less than the media's bit rate; with a quantile over seconds in \
               which data was wanted throughout (at most 1), without one over all players together",
         unit: OfBitRate,
-        population: UserSeconds,
-        whole: Some(Whole::Players(PlaybackCounters::delivery_ratio)),
+        quantile: Some(UserSeconds(|of, q| of.players.delivery_ratio(q))),
+        whole: Some(Whole::OfRows(|of| of.players.counters.delivery_ratio())),
         better: Higher,
         example: "delivery min > 0.98",
     }
@@ -292,7 +274,7 @@ metrics! {
               clock, in error by the difference of the clocks; to the end of the playlist where \
               it has none, or where they run ahead of that clock",
         unit: Milliseconds,
-        population: UserSeconds,
+        quantile: Some(Latency),
         whole: None,
         better: Lower,
         example: "latency p95 < 25s",
@@ -303,7 +285,7 @@ metrics! {
         doc: "time from the intended time of a chat message until a participant in its room has \
               it; one that never comes counts as later than any",
         unit: Milliseconds,
-        population: Messages,
+        quantile: Some(Messages(|of, q| of.chat.delivery_ms(q))),
         whole: None,
         better: Lower,
         example: "chat.delivery p95 < 1s",
@@ -314,8 +296,8 @@ metrics! {
         doc: "chat messages that a participant should have had and did not within 10 s, of those \
               that were due",
         unit: Ratio,
-        population: Run,
-        whole: Some(Whole::Chat(ChatCounters::missing_ratio)),
+        quantile: None,
+        whole: Some(Whole::OfRows(|of| of.chat.counters.missing_ratio())),
         better: Lower,
         example: "chat.missing < 0.1%",
     }
@@ -324,7 +306,7 @@ metrics! {
         names: &["failed"],
         doc: "participants whose session failed, of those intended",
         unit: Ratio,
-        population: Run,
+        quantile: None,
         whole: Some(Whole::Failed),
         better: Lower,
         example: "failed < 1%",
@@ -346,22 +328,12 @@ impl Metric {
     }
 }
 
-impl Population {
-    /// Its name: `user-seconds`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            UserSeconds => "user-seconds",
-            Participants => "participants",
-            Frames => "frames",
-            Messages => "messages",
-            Run => "the whole run",
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use throng_observation::run::SeriesRow;
+    use throng_observation::{ChatRow, PlaybackRow};
+
+    use super::super::measured::Rows;
     use super::*;
 
     #[test]
@@ -379,6 +351,46 @@ mod tests {
         for entry in CATALOGUE {
             let objective: super::super::Objective = entry.example.parse().unwrap();
             assert_eq!(objective.metric, entry.metric);
+        }
+    }
+
+    /// A run without video does not show that video is fine.
+    #[test]
+    fn of_nothing_nothing_is_measured() {
+        let (tracks, players) = (SeriesRow::default(), PlaybackRow::default());
+        let chat = ChatRow::default();
+        let rows = Rows { video: &tracks, audio: &tracks, players: &players, chat: &chat };
+        for entry in CATALOGUE {
+            let whole = match entry.whole {
+                Some(Whole::OfRows(figure)) => figure(&rows),
+                Some(Whole::Failed) | None => None,
+            };
+            let quantile = match entry.quantile {
+                Some(UserSeconds(figure) | Frames(figure) | Messages(figure)) => figure(&rows, 0.5),
+                Some(Latency | Participants(_)) | None => None,
+            };
+            assert_eq!((whole, quantile), (None, None), "{:?}", entry.metric);
+        }
+    }
+
+    #[test]
+    fn a_metric_of_rows_has_the_figure_of_its_own_rows() {
+        let mut video = SeriesRow::default();
+        (video.counters.packets_original, video.counters.packets_lost) = (90, 10);
+        video.loss_ppm.record(0);
+        let (audio, players, chat) =
+            (SeriesRow::default(), PlaybackRow::default(), ChatRow::default());
+        let rows = Rows { video: &video, audio: &audio, players: &players, chat: &chat };
+        for (metric, whole, median) in
+            [(Metric::VideoLoss, Some(0.1), Some(0.0)), (Metric::AudioLoss, None, None)]
+        {
+            let entry = metric.entry();
+            let (Some(UserSeconds(quantile)), Some(Whole::OfRows(ratio))) =
+                (entry.quantile, entry.whole)
+            else {
+                panic!("{metric:?} is of rows");
+            };
+            assert_eq!((ratio(&rows), quantile(&rows, 0.5)), (whole, median), "{metric:?}");
         }
     }
 }

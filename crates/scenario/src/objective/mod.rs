@@ -4,8 +4,11 @@ use std::fmt;
 
 use throng_observation::units;
 
+mod measured;
+pub use measured::{EachOnce, Quantile, Rows, Whole};
+
 mod metric;
-pub use metric::{Better, CATALOGUE, Metric, MetricEntry, Population, Unit, Whole};
+pub use metric::{Better, CATALOGUE, Metric, MetricEntry, Unit};
 
 mod bad_if;
 pub use bad_if::bad_if;
