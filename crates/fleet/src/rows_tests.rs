@@ -280,7 +280,7 @@ impl Numbers {
             10 => Row::LayerSwitch(LayerSwitchRow {
                 participant,
                 track,
-                layer: Layer::NAMED[self.below(4) as usize].0,
+                layer: Layer::ALL[self.below(4) as usize],
                 requested_at: self.time(),
                 shown_at: self.is().then(|| self.time()),
                 width: self.below(4_000) as u16,

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::keyed::keyed;
 use crate::measure::ratio;
 use crate::units::{duration_ms, percent};
 use crate::{Distribution, Quantiles};
@@ -18,40 +19,21 @@ pub const TIME_JUMP_PLACE: &str = "time_jump";
 /// The event: `protocol_anomaly_` and the place.
 pub const TIME_JUMP_EVENT: &str = "protocol_anomaly_time_jump";
 
-/// Where a capture time comes from, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CaptureBasis {
-    /// A mark inside the coded stream.
-    Mark,
-    /// The `abs-capture-time` header extension.
-    AbsCaptureTime,
-    /// The RTCP sender report's NTP to RTP mapping. Most SFUs write their own reports, so that this
-    /// is the time at which the server sent the frame, not at which the camera captured it.
-    SenderReport,
+keyed! {
+    /// Where a capture time comes from, best first.
+    CaptureBasis {
+        /// A mark inside the coded stream.
+        Mark = "mark",
+        /// The `abs-capture-time` header extension.
+        AbsCaptureTime = "abs_capture_time",
+        /// The RTCP sender report's NTP to RTP mapping. Most SFUs write their own reports, so that
+        /// this is the time at which the server sent the frame, not at which the camera captured
+        /// it.
+        SenderReport = "sender_report",
+    }
 }
 
 impl CaptureBasis {
-    /// All of them, best first.
-    pub const ALL: [CaptureBasis; 3] =
-        [CaptureBasis::Mark, CaptureBasis::AbsCaptureTime, CaptureBasis::SenderReport];
-
-    /// The stable key: `mark`, `abs_capture_time` or `sender_report`.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            CaptureBasis::Mark => "mark",
-            CaptureBasis::AbsCaptureTime => "abs_capture_time",
-            CaptureBasis::SenderReport => "sender_report",
-        }
-    }
-
-    /// The basis of a stable key: the inverse of [`Self::key`]; `None` when the key is not known.
-    #[must_use]
-    pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|basis| basis.key() == key)
-    }
-
     /// For a person: how the delay was measured.
     #[must_use]
     pub fn text(self) -> &'static str {

@@ -2,93 +2,50 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::keyed::keyed;
 use crate::{RunTime, Unloaded};
 
-/// The purpose of a hold.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Purpose {
-    /// A small crowd: the floor of delay and load, and whether this host is quiet enough to decide
-    /// anything.
-    #[default]
-    Baseline,
-    /// A step of the ramp, from which the demand of a user is estimated.
-    Demand,
-    /// Between a load that passed and one that failed.
-    Bisect,
-    /// A load again, because its holds disagree, or because a single bad stretch decided.
-    Retest,
-    /// The failing load again, for longer, so that a single bad stretch does not decide.
-    Confirm,
-    /// The passing load again after the failing one was confirmed, so that it did not pass by
-    /// chance, or only early.
-    Verify,
-    /// A low and a high load in turns: do bad seconds depend on the load at all?
-    DependenceTest,
-    /// Below the limit for a long time: shows leaks and drift.
-    Soak,
-}
-
-impl Purpose {
-    /// All.
-    pub const ALL: [Self; 8] = [
-        Self::Baseline,
-        Self::Demand,
-        Self::Bisect,
-        Self::Retest,
-        Self::Confirm,
-        Self::Verify,
-        Self::DependenceTest,
-        Self::Soak,
-    ];
-
-    /// The word for it in tables and keys.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Baseline => "baseline",
-            Self::Demand => "demand",
-            Self::Bisect => "bisect",
-            Self::Retest => "retest",
-            Self::Confirm => "confirm",
-            Self::Verify => "verify",
-            Self::DependenceTest => "dependence_test",
-            Self::Soak => "soak",
-        }
+keyed! {
+    /// The purpose of a hold.
+    #[derive(Default)]
+    Purpose {
+        /// A small crowd: the floor of delay and load, and whether this host is quiet enough to
+        /// decide anything.
+        #[default]
+        Baseline = "baseline",
+        /// A step of the ramp, from which the demand of a user is estimated.
+        Demand = "demand",
+        /// Between a load that passed and one that failed.
+        Bisect = "bisect",
+        /// A load again, because its holds disagree, or because a single bad stretch decided.
+        Retest = "retest",
+        /// The failing load again, for longer, so that a single bad stretch does not decide.
+        Confirm = "confirm",
+        /// The passing load again after the failing one was confirmed, so that it did not pass by
+        /// chance, or only early.
+        Verify = "verify",
+        /// A low and a high load in turns: do bad seconds depend on the load at all?
+        DependenceTest = "dependence_test",
+        /// Below the limit for a long time: shows leaks and drift.
+        Soak = "soak",
     }
 }
 
-/// The quality that the crowd is to be served with.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum Goal {
-    /// Unnoticed by users: at most 0.1 % of users have a bad second.
-    Clean,
-    /// At most 1 % of users have a bad second: the headline figure.
-    #[default]
-    Acceptable,
-    /// Beyond it more than 20 % of users have bad seconds: the service has broken down.
-    Broken,
+keyed! {
+    /// The quality that the crowd is to be served with.
+    #[derive(Default)]
+    Goal {
+        /// Unnoticed by users: at most 0.1 % of users have a bad second.
+        Clean = "clean",
+        /// At most 1 % of users have a bad second: the headline figure.
+        #[default]
+        Acceptable = "acceptable",
+        /// Beyond it more than 20 % of users have bad seconds: the service has broken down.
+        Broken = "broken",
+    }
 }
 
 impl Goal {
-    /// All, strictest first.
-    pub const ALL: [Self; 3] = [Self::Clean, Self::Acceptable, Self::Broken];
-
-    /// The word for it in tables and keys.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Clean => "clean",
-            Self::Acceptable => "acceptable",
-            Self::Broken => "broken",
-        }
-    }
-
     /// A second is bad for this goal when the share of its users with a bad second is larger than
     /// this.
     #[must_use]
@@ -110,28 +67,17 @@ impl Goal {
     }
 }
 
-/// The outcome of a load for one goal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HoldOutcome {
-    /// Not held long enough to decide.
-    #[default]
-    Undecided,
-    /// It met the goal.
-    Yes,
-    /// It missed the goal.
-    No,
-}
-
-impl HoldOutcome {
-    /// The word for it in tables and keys.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Undecided => "undecided",
-            Self::Yes => "yes",
-            Self::No => "no",
-        }
+keyed! {
+    /// The outcome of a load for one goal.
+    #[derive(Default)]
+    HoldOutcome {
+        /// Not held long enough to decide.
+        #[default]
+        Undecided = "undecided",
+        /// It met the goal.
+        Yes = "yes",
+        /// It missed the goal.
+        No = "no",
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::keyed::keyed;
 use crate::{HttpRequestCounters, RunTime};
 
 /// How a request was answered.
@@ -16,66 +17,35 @@ pub enum RequestOutcome {
     NoResponse(NoResponse),
 }
 
-/// Why a request had no response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum NoResponse {
-    /// The name did not resolve.
-    Dns,
-    /// The consent guard does not allow the address; nothing was sent.
-    NotAllowed,
-    /// There is no route to the server.
-    NoRoute,
-    /// TCP could not be established, or broke.
-    Tcp,
-    /// TLS could not be established.
-    Tls,
-    /// QUIC could not be established, or broke.
-    Quic,
-    /// The server closed the connection without a response.
-    Closed,
-    /// No response in time.
-    Timeout,
-    /// What came was not HTTP, or broke its rules.
-    Protocol,
-    /// This machine had no descriptor, port or memory left.
-    Generator,
-    /// The player gave the request up before its response began, most often because it left.
-    Cancelled,
+keyed! {
+    /// Why a request had no response.
+    NoResponse {
+        /// The name did not resolve.
+        Dns = "dns",
+        /// The consent guard does not allow the address; nothing was sent.
+        NotAllowed = "not_allowed",
+        /// There is no route to the server.
+        NoRoute = "no_route",
+        /// TCP could not be established, or broke.
+        Tcp = "tcp",
+        /// TLS could not be established.
+        Tls = "tls",
+        /// QUIC could not be established, or broke.
+        Quic = "quic",
+        /// The server closed the connection without a response.
+        Closed = "closed",
+        /// No response in time.
+        Timeout = "timeout",
+        /// What came was not HTTP, or broke its rules.
+        Protocol = "protocol",
+        /// This machine had no descriptor, port or memory left.
+        Generator = "generator",
+        /// The player gave the request up before its response began, most often because it left.
+        Cancelled = "cancelled",
+    }
 }
 
 impl NoResponse {
-    const ALL: [Self; 11] = [
-        Self::Dns,
-        Self::NotAllowed,
-        Self::NoRoute,
-        Self::Tcp,
-        Self::Tls,
-        Self::Quic,
-        Self::Closed,
-        Self::Timeout,
-        Self::Protocol,
-        Self::Generator,
-        Self::Cancelled,
-    ];
-
-    /// Its stable key.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Dns => "dns",
-            Self::NotAllowed => "not_allowed",
-            Self::NoRoute => "no_route",
-            Self::Tcp => "tcp",
-            Self::Tls => "tls",
-            Self::Quic => "quic",
-            Self::Closed => "closed",
-            Self::Timeout => "timeout",
-            Self::Protocol => "protocol",
-            Self::Generator => "generator",
-            Self::Cancelled => "cancelled",
-        }
-    }
-
     /// Whether the server may have seen the request all the same, and have it in its log.
     #[must_use]
     pub fn may_have_arrived(self) -> bool {
@@ -104,8 +74,8 @@ impl RequestOutcome {
     /// The inverse of [`Self::key`].
     #[must_use]
     pub fn from_key(key: &str) -> Option<Self> {
-        let why = || NoResponse::ALL.into_iter().find(|why| why.key() == key).map(Self::NoResponse);
-        key.parse().ok().map(Self::Status).or_else(why)
+        let status = key.parse().ok().map(Self::Status);
+        status.or_else(|| NoResponse::from_key(key).map(Self::NoResponse))
     }
 }
 

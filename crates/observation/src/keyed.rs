@@ -1,23 +1,44 @@
 //! Enums whose variants have stable keys.
 
 /// Declares such an enum: its variants in order, each with its meaning (its comment) and its key,
-/// by which serde writes it as well. Its column in `run.db` is named by the key and what follows
-/// `column key +`.
+/// by which serde writes it as well. After `column key +` is what its column in `run.db` is named
+/// by, behind the key.
 macro_rules! keyed {
     (
-        $(#[doc = $about:literal])+
+        $(#[$about:meta])+
         $name:ident, column key + $suffix:literal {
-            $( $(#[doc = $meaning:literal])+ $variant:ident = $key:literal, )+
+            $( $(#[$meaning:meta])+ $variant:ident = $key:literal, )+
         }
     ) => {
-        $(#[doc = $about])+
+        $crate::keyed::keyed! {
+            $(#[$about])+
+            $name { $( $(#[$meaning])+ $variant = $key, )+ }
+        }
+
+        impl $name {
+            /// The name of its column in `run.db`.
+            #[must_use]
+            pub fn column(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($key, $suffix),)+
+                }
+            }
+        }
+    };
+    (
+        $(#[$about:meta])+
+        $name:ident {
+            $( $(#[$meaning:meta])+ $variant:ident = $key:literal, )+
+        }
+    ) => {
+        $(#[$about])+
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, ::serde::Serialize,
             ::serde::Deserialize,
         )]
         #[serde(rename_all = "snake_case")]
         pub enum $name {
-            $( $(#[doc = $meaning])+ $variant, )+
+            $( $(#[$meaning])+ $variant, )+
         }
 
         impl $name {
@@ -26,18 +47,16 @@ macro_rules! keyed {
 
             /// The stable key in tables, `run.db` and `summary.json`.
             #[must_use]
-            pub fn key(self) -> &'static str {
+            pub const fn key(self) -> &'static str {
                 match self {
                     $(Self::$variant => $key,)+
                 }
             }
 
-            /// The name of its column in `run.db`.
+            /// The inverse of [`Self::key`]; `None` where the key is not known.
             #[must_use]
-            pub fn column(self) -> &'static str {
-                match self {
-                    $(Self::$variant => concat!($key, $suffix),)+
-                }
+            pub fn from_key(key: &str) -> Option<Self> {
+                Self::ALL.into_iter().find(|known| known.key() == key)
             }
         }
     };

@@ -1,8 +1,7 @@
 //! What the latency of live streams is measured by: one basis a run, for all its players and
 //! renditions, so that figures of two seconds or two players are of one kind.
 
-use serde::{Deserialize, Serialize};
-
+use crate::keyed::keyed;
 use crate::{Distribution, PlaybackRow};
 
 /// Dates may be ahead of this host's clock by as much as two synchronised clocks differ, and
@@ -13,28 +12,17 @@ pub const DATES_AHEAD_US_MAX: i64 = 500_000;
 /// latency is measured by dates: a switch of the rendition, a correction of a clock.
 const EXCEPTIONS_RATIO_MAX: f64 = 0.01;
 
-/// What the latency of a live stream was measured by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LatencyBasis {
-    /// This host's wall clock minus the date that the playlist gives to what is played
-    /// (`EXT-X-PROGRAM-DATE-TIME`, the availability times of DASH): its error is that of the two
-    /// clocks against each other.
-    ProgramDateTime,
-    /// The end of the playlist, which moves on from when it was received, minus the position
-    /// (hls.js `latency`): without the time that encoder, packager and caches took. No clock but
-    /// this host's is involved.
-    PlaylistEdge,
-}
-
-impl LatencyBasis {
-    /// Its name in files.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::ProgramDateTime => "program_date_time",
-            Self::PlaylistEdge => "playlist_edge",
-        }
+keyed! {
+    /// What the latency of a live stream was measured by.
+    LatencyBasis {
+        /// This host's wall clock minus the date that the playlist gives to what is played
+        /// (`EXT-X-PROGRAM-DATE-TIME`, the availability times of DASH): its error is that of the
+        /// two clocks against each other.
+        ProgramDateTime = "program_date_time",
+        /// The end of the playlist, which moves on from when it was received, minus the position
+        /// (hls.js `latency`): without the time that encoder, packager and caches took. No clock
+        /// but this host's is involved.
+        PlaylistEdge = "playlist_edge",
     }
 }
 

@@ -1,47 +1,21 @@
 //! The layers of a simulcast that a receiver can request, and how long a change took to appear.
 
 use crate::TrackId;
-use serde::{Deserialize, Serialize};
+use crate::keyed::keyed;
 use std::time::Instant;
 
-/// A simulcast layer (RFC 8853), as servers name them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Layer {
-    /// None for now, as for a participant that is scrolled out of view; the subscription remains.
-    Off,
-    /// The smallest.
-    Low,
-    /// The middle one, or the larger of two.
-    Medium,
-    /// The largest.
-    High,
-}
-
-impl Layer {
-    /// All with their stable keys, the smallest first.
-    pub const NAMED: &'static [(Self, &'static str)] = &[
-        (Self::Off, Self::Off.key()),
-        (Self::Low, Self::Low.key()),
-        (Self::Medium, Self::Medium.key()),
-        (Self::High, Self::High.key()),
-    ];
-
-    /// The stable key: `off`, `low`, `medium`, `high`.
-    #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Layer::Off => "off",
-            Layer::Low => "low",
-            Layer::Medium => "medium",
-            Layer::High => "high",
-        }
-    }
-
-    /// The layer of a stable key.
-    #[must_use]
-    pub fn from_key(key: &str) -> Option<Self> {
-        Self::NAMED.iter().find(|(_, known)| *known == key).map(|(layer, _)| *layer)
+keyed! {
+    /// A simulcast layer (RFC 8853), as servers name them.
+    Layer {
+        /// None for now, as for a participant that is scrolled out of view; the subscription
+        /// remains.
+        Off = "off",
+        /// The smallest.
+        Low = "low",
+        /// The middle one, or the larger of two.
+        Medium = "medium",
+        /// The largest.
+        High = "high",
     }
 }
 

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::keyed::keyed;
+
 /// The fact of a host ([`HostInfo::facts`](crate::host::HostInfo)) that holds its packs, a JSON
 /// list.
 pub const PACKS_FACT: &str = "packs";
@@ -64,45 +66,24 @@ pub struct ThreadMeaning {
     pub runtime: Option<Runtime>,
 }
 
-/// A runtime that runs any task on any of its threads: the load of one of them means nothing, that
-/// of all together does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Runtime {
-    /// Go: goroutines on as many threads at once as `GOMAXPROCS` allows.
-    Go,
-    /// Tokio (Rust): tasks on its workers.
-    Tokio,
-    /// A pool of the Java virtual machine.
-    Jvm,
-    /// The Erlang virtual machine: processes on its schedulers.
-    Beam,
-    /// The pool of libuv (Node.js); its event loop is a thread of its own.
-    Libuv,
+keyed! {
+    /// A runtime that runs any task on any of its threads: the load of one of them means nothing,
+    /// that of all together does.
+    Runtime {
+        /// Go: goroutines on as many threads at once as `GOMAXPROCS` allows.
+        Go = "go",
+        /// Tokio (Rust): tasks on its workers.
+        Tokio = "tokio",
+        /// A pool of the Java virtual machine.
+        Jvm = "jvm",
+        /// The Erlang virtual machine: processes on its schedulers.
+        Beam = "beam",
+        /// The pool of libuv (Node.js); its event loop is a thread of its own.
+        Libuv = "libuv",
+    }
 }
 
 impl Runtime {
-    /// All.
-    pub const ALL: [Self; 5] = [Self::Go, Self::Tokio, Self::Jvm, Self::Beam, Self::Libuv];
-
-    /// Its key in packs and facts.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Go => "go",
-            Self::Tokio => "tokio",
-            Self::Jvm => "jvm",
-            Self::Beam => "beam",
-            Self::Libuv => "libuv",
-        }
-    }
-
-    /// The inverse of [`Self::key`].
-    #[must_use]
-    pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|runtime| runtime.key() == key)
-    }
-
     /// Its display name.
     #[must_use]
     pub fn title(self) -> &'static str {

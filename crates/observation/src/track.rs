@@ -1,6 +1,7 @@
 //! Measurements of a received track, with the names of W3C webrtc-stats
 //! (`RTCInboundRtpStreamStats`) where they exist.
 
+use crate::keyed::keyed;
 use crate::measure::ratio;
 use crate::run::SeriesRow;
 use crate::{CaptureBasis, TrackCounters};
@@ -12,24 +13,13 @@ pub const INNER_MARKERS_PLACE: &str = "marker";
 /// The event: `protocol_anomaly_` and the place.
 pub const INNER_MARKERS_EVENT: &str = "protocol_anomaly_marker";
 
-/// Audio or video.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MediaKind {
-    /// Audio.
-    Audio,
-    /// Video.
-    Video,
-}
-
-impl MediaKind {
-    /// The stable key: `audio` or `video`.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            MediaKind::Audio => "audio",
-            MediaKind::Video => "video",
-        }
+keyed! {
+    /// Audio or video.
+    MediaKind {
+        /// Audio.
+        Audio = "audio",
+        /// Video.
+        Video = "video",
     }
 }
 

@@ -5,6 +5,7 @@
 use crate::canary::{CanaryData, CanaryRow};
 use crate::fleet::WorkerInfo;
 use crate::host::{HostData, HostRow};
+use crate::keyed::keyed;
 use crate::{
     AggregatedTracks, CaptureBasis, ChatRow, Codec, Detail, Distribution, ExperienceRow,
     FailureReason, HoldRow, HttpRequestRow, HttpRequestTotals, IceState, LatencyVote, Layer,
@@ -83,40 +84,20 @@ pub struct ClockError {
     pub basis: String,
 }
 
-/// How the run ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ending {
-    /// No ending was written: the run is in progress ([`RunData::in_progress`]), or its process was
-    /// killed.
-    #[default]
-    Unfinished,
-    /// It ran to its end.
-    Complete,
-    /// A user or a signal ended it early.
-    Interrupted,
-    /// A guard ended it: consent withdrawn, target unreachable, a cap reached.
-    Aborted,
-}
-
-impl Ending {
-    const ALL: [Self; 4] = [Self::Unfinished, Self::Complete, Self::Interrupted, Self::Aborted];
-
-    /// Its stable key in `run.db` and `summary.json`.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Unfinished => "unfinished",
-            Self::Complete => "complete",
-            Self::Interrupted => "interrupted",
-            Self::Aborted => "aborted",
-        }
-    }
-
-    /// The inverse of [`Self::key`].
-    #[must_use]
-    pub fn from_key(key: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|ending| ending.key() == key)
+keyed! {
+    /// How the run ended.
+    #[derive(Default)]
+    Ending {
+        /// No ending was written: the run is in progress ([`RunData::in_progress`]), or its process
+        /// was killed.
+        #[default]
+        Unfinished = "unfinished",
+        /// It ran to its end.
+        Complete = "complete",
+        /// A user or a signal ended it early.
+        Interrupted = "interrupted",
+        /// A guard ended it: consent withdrawn, target unreachable, a cap reached.
+        Aborted = "aborted",
     }
 }
 

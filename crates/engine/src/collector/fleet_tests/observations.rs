@@ -162,7 +162,7 @@ impl Story {
         let shown = asked + 50_000 + numbers.below(600_000) as i64;
         let switch = LayerSwitch {
             track: TrackId(0),
-            layer: Layer::NAMED[numbers.below(4) as usize].0,
+            layer: Layer::ALL[numbers.below(4) as usize],
             requested_at: self.at(asked),
             shown: (number % 4 != 1).then(|| (self.at(shown), 640, 360)),
         };
