@@ -1,0 +1,112 @@
+//! Which processes are watched: those of the targets that run.
+
+use std::sync::PoisonError;
+use std::time::Instant;
+
+use throng_observation::host::HostEventKind;
+
+use super::Sampler;
+use super::files::{HELP_DESCRIPTORS, HELP_RIGHTS, is_out_of_descriptors};
+use super::process::Process;
+use super::threads::is_gone;
+use crate::config::WatchedProcess;
+use crate::discovery::{TargetProcess, command_line};
+
+/// Maximum number of watched processes; the rest are reported and left out.
+const PROCESSES_MAX: usize = 1024;
+
+impl Sampler {
+    pub(super) fn find(&mut self) {
+        let processes = &self.processes;
+        let found = self.finder.find(
+            &mut self.reader,
+            &mut self.dir,
+            |pid| processes.get(&pid).map(|process| (process.target, process.with_descendants)),
+            |target| processes.values().any(|process| process.target == target),
+        );
+        match found {
+            Ok(found) => found.into_iter().for_each(|new| self.watch(new)),
+            Err(error) => {
+                self.failures.report(
+                    &self.sink,
+                    "/proc",
+                    &error.to_string(),
+                    "mount it where the watcher runs",
+                );
+            }
+        }
+        self.report_missing();
+    }
+
+    fn watch(&mut self, new: TargetProcess) {
+        if self.processes.len() >= PROCESSES_MAX {
+            let what = format!("processes beyond {PROCESSES_MAX}");
+            return self.failures.report(
+                &self.sink,
+                &what,
+                "there are too many",
+                "watch a narrower target",
+            );
+        }
+        let opened = Process::open(new, &self.sink, &mut self.reader, &mut self.failures);
+        match opened {
+            Ok(process) => {
+                let line = command_line(&mut self.reader, new.pid).unwrap_or_default();
+                let detail = format!("{} (PID {}): {line}", process.name, new.pid);
+                let detail = detail.trim_end_matches([':', ' ']);
+                self.add_process_facts(&process);
+                let found = process.event(None);
+                self.processes.insert(new.pid, process);
+                // Who reads the event may look for the process.
+                self.publish_processes();
+                self.sink.process_event(Instant::now(), found, detail);
+            }
+            Err(error) if is_gone(&error) => {}
+            Err(error) if is_out_of_descriptors(&error) => {
+                self.failures.report(
+                    &self.sink,
+                    "further processes",
+                    &error.to_string(),
+                    HELP_DESCRIPTORS,
+                );
+            }
+            Err(error) => {
+                self.failures.report(
+                    &self.sink,
+                    &format!("PID {}", new.pid),
+                    &error.to_string(),
+                    HELP_RIGHTS,
+                );
+            }
+        }
+    }
+
+    /// Reports once for each target that none of its processes runs.
+    fn report_missing(&mut self) {
+        for (place, missing) in self.missing.iter_mut().enumerate() {
+            let is_served = self.processes.values().any(|process| process.target == place);
+            if !is_served && !*missing {
+                let Some(target) = self.finder.targets().get(place) else { continue };
+                let help = if target.is_followed() {
+                    "it is watched once it starts"
+                } else {
+                    "it is not followed"
+                };
+                let detail =
+                    format!("{target}: no such process runs, or it is not visible; {help}");
+                self.sink.event(Instant::now(), HostEventKind::Unreadable, detail);
+            }
+            *missing = !is_served;
+        }
+    }
+
+    pub(super) fn publish_processes(&self) {
+        let shared_processes = self.processes.values().map(|process| WatchedProcess {
+            pid: process.pid,
+            name: process.name.to_string(),
+            target: process.target,
+        });
+        *self.shared_processes.lock().unwrap_or_else(PoisonError::into_inner) =
+            shared_processes.collect();
+    }
+}
