@@ -1,12 +1,13 @@
 //! What a slot sends, on sockets of this host.
 
 use std::collections::VecDeque;
-use std::net::UdpSocket;
+use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, mpsc};
 
 use throng_net::Waker;
 use throng_observation::RunTime;
 use throng_observation::run::{CohortId, ParticipantId};
+use throng_protocol::participant::Transmit;
 
 use super::*;
 use crate::config::{Receive, RunConfig};
