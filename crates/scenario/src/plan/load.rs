@@ -73,17 +73,12 @@ impl Stream {
             let wire = payload + AUDIO_PACKETS_PER_S * OVERHEAD_BYTES * 8.0;
             return if publish.audio { (wire, false) } else { (0.0, false) };
         }
-        let of_card = publish
-            .video
-            .as_ref()
-            .and_then(|size| CARD_SIZES.iter().position(|known| known == size));
-        let sizes = publish
-            .simulcast
-            .iter()
-            .filter_map(|size| CARD_SIZES.iter().position(|known| known == size));
-        let simulcast: f64 =
-            sizes.filter_map(|at| CARD_BITS_PER_S.get(at)).map(|bits| f64::from(*bits)).sum();
-        let card = of_card.and_then(|at| CARD_BITS_PER_S.get(at)).map(|bits| f64::from(*bits));
+        let of_card = |size: &String| {
+            let at = CARD_SIZES.iter().position(|known| known == size)?;
+            CARD_BITS_PER_S.get(at).map(|bits| f64::from(*bits))
+        };
+        let simulcast: f64 = publish.simulcast.iter().filter_map(of_card).sum();
+        let card = publish.video.as_ref().and_then(of_card);
         let of_file = publish
             .video_file
             .as_ref()

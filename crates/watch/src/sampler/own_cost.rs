@@ -48,29 +48,14 @@ impl Sampler {
             return self.budget.exclude(now, spent);
         }
         let (sink, own) = (&self.sink, &mut self.own);
-        own.late_rate.put(
-            sink,
-            now,
-            own.late,
-            1.0,
-            &SeriesSpec::host(&metric::WATCHER_LATE_PASSES),
-        );
-        own.dropped_rate.put(
-            sink,
-            now,
-            sink.rows.dropped(),
-            1.0,
-            &SeriesSpec::host(&metric::WATCHER_ROWS_DROPPED),
-        );
+        let (late, dropped) = (&metric::WATCHER_LATE_PASSES, &metric::WATCHER_ROWS_DROPPED);
+        own.late_rate.put(sink, now, own.late, 1.0, &SeriesSpec::host(late));
+        own.dropped_rate.put(sink, now, sink.rows.dropped(), 1.0, &SeriesSpec::host(dropped));
         let Some(evaluation) = self.budget.evaluate(now, spent, self.pace) else { return };
         let spec = SeriesSpec::host(&metric::WATCHER_CPU).limit(Some(self.settings.cpu_max));
         own.cpu.put(sink, now, evaluation.cost, &spec);
-        own.rss.put(
-            sink,
-            now,
-            facts::own_rss_bytes(&self.units) as f64,
-            &SeriesSpec::host(&metric::WATCHER_RSS),
-        );
+        let rss_bytes = facts::own_rss_bytes(&self.units) as f64;
+        own.rss.put(sink, now, rss_bytes, &SeriesSpec::host(&metric::WATCHER_RSS));
         if let Some(change) = evaluation.change {
             self.change_pace(now, change, evaluation.reading);
         }

@@ -27,12 +27,8 @@ impl Sampler {
         match found {
             Ok(found) => found.into_iter().for_each(|new| self.watch(new)),
             Err(error) => {
-                self.failures.report(
-                    &self.sink,
-                    "/proc",
-                    &error.to_string(),
-                    "mount it where the watcher runs",
-                );
+                let help = "mount it where the watcher runs";
+                self.failures.report(&self.sink, "/proc", &error.to_string(), help);
             }
         }
         self.report_missing();
@@ -41,12 +37,8 @@ impl Sampler {
     fn watch(&mut self, new: TargetProcess) {
         if self.processes.len() >= PROCESSES_MAX {
             let what = format!("processes beyond {PROCESSES_MAX}");
-            return self.failures.report(
-                &self.sink,
-                &what,
-                "there are too many",
-                "watch a narrower target",
-            );
+            let (why, help) = ("there are too many", "watch a narrower target");
+            return self.failures.report(&self.sink, &what, why, help);
         }
         let opened = Process::open(new, &self.sink, &mut self.reader, &mut self.failures);
         match opened {
@@ -62,21 +54,12 @@ impl Sampler {
                 self.sink.process_event(Instant::now(), found, detail);
             }
             Err(error) if is_gone(&error) => {}
-            Err(error) if is_out_of_descriptors(&error) => {
-                self.failures.report(
-                    &self.sink,
-                    "further processes",
-                    &error.to_string(),
-                    HELP_DESCRIPTORS,
-                );
-            }
             Err(error) => {
-                self.failures.report(
-                    &self.sink,
-                    &format!("PID {}", new.pid),
-                    &error.to_string(),
-                    HELP_RIGHTS,
-                );
+                let (what, help) = match is_out_of_descriptors(&error) {
+                    true => ("further processes".to_owned(), HELP_DESCRIPTORS),
+                    false => (format!("PID {}", new.pid), HELP_RIGHTS),
+                };
+                self.failures.report(&self.sink, &what, &error.to_string(), help);
             }
         }
     }
