@@ -258,7 +258,7 @@ mod tests {
             let unit = "freezes begun per second";
             chart(&Timeline::of(&run), "Freezes", unit, Scale::Plain, vec![line])
         };
-        assert_eq!(drawn, expected(vec![Some(3.0), None]));
-        assert_ne!(drawn, expected(vec![Some(2.0), None]));
+        assert!(drawn.contains(&expected(vec![Some(3.0), None])), "{drawn}");
+        assert!(!drawn.contains(&expected(vec![Some(2.0), None])));
     }
 }
