@@ -496,6 +496,16 @@ pub(crate) fn clock_disagreement(media: &Media, clock: &ClockSummary) -> Option<
     ClockDisagreement { ratio, ahead_ms_p95: media.clock_ahead_ms_p95 }.beyond(clock.bound_ms)
 }
 
+impl PhaseTime {
+    /// The phase in tables.
+    pub(crate) fn name(&self) -> String {
+        match self.phase.as_str() {
+            "started" => "the generator's lateness".to_owned(),
+            name => name.replace('_', " "),
+        }
+    }
+}
+
 impl RunOutcome {
     /// Its stable key, as in `summary.json`.
     pub(crate) fn key(self) -> &'static str {

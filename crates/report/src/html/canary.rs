@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use throng_observation::units::duration_ms;
 
-use super::markup::{escape, table};
+use super::markup::{escape, known, table};
 use crate::canary::CanarySummary;
 use crate::summary::Summary;
 
@@ -24,7 +24,7 @@ pub(crate) fn render(summary: &Summary) -> String {
             [vec![row.name().to_owned()], figures.into(), vec![verdict.into()]].concat()
         })
         .collect();
-    let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
+    let ms = |value| known(value, duration_ms);
     let browsers: Vec<_> = canary
         .browsers
         .iter()

@@ -8,7 +8,7 @@ use throng_observation::run::RunData;
 use throng_observation::{HoldOutcome, HoldRow};
 
 use super::chart::{Chart, Line, Overlay, Scale};
-use super::markup::{escape, table};
+use super::markup::{self, escape, known, table};
 use super::timeline::Timeline;
 use crate::cause::{certainty, other_finding, prediction};
 use crate::server::{Grid, MeasuredSeries, hosts};
@@ -70,7 +70,7 @@ fn evidence(found: &Bottleneck) -> String {
                 line.show(line.pass),
                 line.show(line.fail),
                 line.show(line.limit),
-                line.crossed_at_s.map_or_else(|| "–".into(), |at| format!("{at:.0} s")),
+                known(line.crossed_at_s, |at| format!("{at:.0} s")),
             ]
         })
         .collect();
@@ -83,8 +83,7 @@ fn rest(found: &Bottleneck) -> String {
         if items.is_empty() {
             return String::new();
         }
-        let items: String = items.iter().map(|item| format!("<li>{}</li>", escape(item))).collect();
-        format!("<details><summary>{title}</summary><ul>{items}</ul></details>")
+        format!("<details><summary>{title}</summary><ul>{}</ul></details>", markup::items(items))
     };
     let not = match found.ruled_out.first() {
         Some(_) => format!("Ruled out ({})", found.ruled_out.len()),

@@ -130,34 +130,19 @@ impl Chart<'_> {
         self.underlay(&mut out, overlay);
         let (unit, long_unit) = if overlay.counts_runs { ("", "runs") } else { (" s", "seconds") };
         self.draw(&mut out, &lines, (top, step), highest, long_unit);
-        self.label(&mut out, top, step, unit);
-        out.push_str("</div>");
-        if !self.note.is_empty() {
-            let _ = write!(out, "<figcaption>{}</figcaption>", escape(self.note));
-        }
-        out.push_str("</figure>");
+        let seconds = span(self.seconds);
+        labels(&mut out, self.scale, (top, step), seconds, (unit, &|_, tick| tick == 0.0));
+        close(&mut out, self.note);
         out
-    }
-
-    fn span_s(&self) -> f64 {
-        let (first, last) =
-            (self.seconds.first().copied().unwrap_or(0), self.seconds.last().copied().unwrap_or(0));
-        ((last - first) as f64).max(1.0)
-    }
-
-    fn x(&self, index: usize) -> f64 {
-        let first = self.seconds.first().copied().unwrap_or(0);
-        let second = self.seconds.get(index).copied().unwrap_or(first);
-        (second - first) as f64 / self.span_s() * 1000.0
     }
 
     fn underlay(&self, out: &mut String, overlay: &Overlay) {
         if overlay.bands.is_empty() && overlay.marks.is_empty() {
             return;
         }
-        let first = self.seconds.first().copied().unwrap_or(0) as f64;
+        let (first, span) = span(self.seconds);
         // Places are shares of the whole axis, which the style stretches with what is shown of it.
-        let at = |second: f64| ((second - first) / self.span_s()).clamp(0.0, 1.0);
+        let at = |second: f64| ((second - first) / span).clamp(0.0, 1.0);
         out.push_str("<div class=\"under\">");
         for (from, until, class) in &overlay.bands {
             let (left, width) = (at(*from), at(*until) - at(*from));
@@ -194,14 +179,11 @@ impl Chart<'_> {
              role=\"img\"><title>{}</title><desc>{} over {:.0} {unit}, highest value {} {}</desc>",
             escape(self.title),
             escape(&names.join(", ")),
-            self.span_s(),
+            span(self.seconds).1,
             escape(&self.show(highest)),
             escape(self.unit),
         );
-        for tick in ticks(top, step) {
-            let y = 100.0 - tick / top * 100.0;
-            let _ = write!(out, "<path class=\"grid\" d=\"M0 {y:.1}H1000\"/>");
-        }
+        grid(out, top, step);
         for line in lines {
             let class = if line.dashed { "line dashed" } else { "line" };
             let _ = write!(
@@ -222,7 +204,8 @@ impl Chart<'_> {
                 is_drawing = false;
                 continue;
             };
-            let (x, y) = (self.x(index), 100.0 - (value / top).clamp(0.0, 1.0) * 100.0);
+            let (x, y) =
+                (place(self.seconds, index), 100.0 - (value / top).clamp(0.0, 1.0) * 100.0);
             if is_drawing {
                 let _ = write!(path, "L{x:.1} {y:.2}");
             } else {
@@ -232,27 +215,6 @@ impl Chart<'_> {
             is_drawing = true;
         }
         path
-    }
-
-    fn label(&self, out: &mut String, top: f64, step: f64, unit: &str) {
-        for tick in ticks(top, step) {
-            let _ = write!(
-                out,
-                "<span class=\"y\" style=\"bottom:{:.1}%\">{}</span>",
-                tick / top * 100.0,
-                escape(&self.show(tick))
-            );
-        }
-        let first = self.seconds.first().copied().unwrap_or(0);
-        let (_, step) = axis(self.span_s());
-        let step = step.max(1.0);
-        // Round seconds are labelled, also where the axis begins before the run.
-        let from = (first as f64 / step).ceil() * step;
-        for tick in ticks(self.span_s() + first as f64 - from, step).map(|tick| from + tick) {
-            let at = (tick - first as f64) / self.span_s() * 100.0;
-            let unit = if tick == 0.0 { unit } else { "" };
-            let _ = write!(out, "<span class=\"x\" style=\"left:{at:.1}%\">{tick:.0}{unit}</span>");
-        }
     }
 
     fn show(&self, value: f64) -> String {
@@ -274,6 +236,60 @@ impl Chart<'_> {
         })
         .to_string()
     }
+}
+
+/// Where an axis of these seconds, or numbers of users, begins, and its length.
+pub(super) fn span(x: &[i64]) -> (f64, f64) {
+    let (first, last) = (x.first().copied().unwrap_or(0), x.last().copied().unwrap_or(0));
+    (first as f64, ((last - first) as f64).max(1.0))
+}
+
+/// The place of a point on that axis, of 1000.
+pub(super) fn place(x: &[i64], index: usize) -> f64 {
+    let (first, span) = span(x);
+    x.get(index).map_or(0.0, |x| (*x as f64 - first) / span * 1000.0)
+}
+
+/// The lines of the ticks of the upright axis.
+pub(super) fn grid(out: &mut String, top: f64, step: f64) {
+    for tick in ticks(top, step) {
+        let y = 100.0 - tick / top * 100.0;
+        let _ = write!(out, "<path class=\"grid\" d=\"M0 {y:.1}H1000\"/>");
+    }
+}
+
+/// The labels of the upright axis, and of the other one, whose `unit` stands at the ticks (by their
+/// number, from 0, and value) that have it.
+pub(super) fn labels(
+    out: &mut String,
+    scale: Scale,
+    (top, step): (f64, f64),
+    (first, span): (f64, f64),
+    (unit, has_unit): (&str, &dyn Fn(usize, f64) -> bool),
+) {
+    for tick in ticks(top, step) {
+        let (at, text) = (tick / top * 100.0, scale.show(tick));
+        let _ = write!(out, "<span class=\"y\" style=\"bottom:{at:.1}%\">{text}</span>");
+    }
+    let (_, step) = axis(span);
+    let step = step.max(1.0);
+    // Round values are labelled, also where the axis begins before the run.
+    let from = (first / step).ceil() * step;
+    for (number, tick) in ticks(span + first - from, step).enumerate() {
+        let tick = from + tick;
+        let at = (tick - first) / span * 100.0;
+        let unit = if has_unit(number, tick) { unit } else { "" };
+        let _ = write!(out, "<span class=\"x\" style=\"left:{at:.1}%\">{tick:.0}{unit}</span>");
+    }
+}
+
+/// The note below a chart, and its end.
+pub(super) fn close(out: &mut String, note: &str) {
+    out.push_str("</div>");
+    if !note.is_empty() {
+        let _ = write!(out, "<figcaption>{}</figcaption>", escape(note));
+    }
+    out.push_str("</figure>");
 }
 
 /// The top of an axis that holds `highest`, and the step of its ticks: 1, 2 or 5 times a power of

@@ -4,7 +4,7 @@ use throng_observation::limits::{LAG_P99_MS_MAX, THREAD_CPU_RATIO_MAX};
 use throng_observation::run::RunData;
 use throng_observation::{Counters as _, TrackCounters};
 
-use super::chart::{Chart, Line, Scale};
+use super::chart::{Line, Scale};
 use super::timeline::{Point, Timeline};
 use crate::summary::{ClockSummary, Media, Summary, clock_disagreement, one_way_basis};
 
@@ -20,13 +20,9 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     format!("{media}<h2>Generator health</h2><div class=\"charts\">{}</div>", health(&time))
 }
 
-fn chart(time: &Timeline, title: &str, unit: &str, scale: Scale, lines: Vec<Line>) -> String {
-    Chart { title, unit, note: "", scale, seconds: &time.starts, lines }.render()
-}
-
 /// The crowd, and what it received.
 fn media(time: &Timeline, summary: &Summary) -> String {
-    let plain = |title, unit, lines| chart(time, title, unit, Scale::Plain, lines);
+    let plain = |title, unit, lines| time.chart(title, unit, Scale::Plain, "", lines);
     let crowd = |index: usize| time.each(|p| p.crowd.and_then(|sums| sums.get(index).copied()));
     let viewers = vec![
         Line::dashed("intended", 6, crowd(0)),
@@ -64,7 +60,7 @@ fn media(time: &Timeline, summary: &Summary) -> String {
             delay(time, |p, q| p.video.relative_delay_us.quantile_in(q, 1e3)),
         ),
         absolute(time, summary),
-        chart(time, "Packet loss", "of packets expected", Scale::Percent, loss),
+        time.chart("Packet loss", "of packets expected", Scale::Percent, "", loss),
         plain("Frame rate", "decodable frames/s", fps),
         size,
         sums(time),
@@ -86,7 +82,7 @@ fn sums(time: &Timeline) -> String {
             (p.video.tracks > 0).then(|| sum as f64 / p.seconds.max(1) as f64)
         });
         let line = Line::solid(title.to_lowercase(), 2, each_second);
-        Some(chart(time, title, unit, Scale::Plain, vec![line]))
+        Some(time.chart(title, unit, Scale::Plain, "", vec![line]))
     });
     charts.collect()
 }
@@ -103,23 +99,21 @@ fn resolution(time: &Timeline) -> String {
         Line::solid("median viewer", 1, size(0.50)),
         Line::solid("smallest picture", 2, size(0.0)),
     ];
-    chart(time, "Resolution", "pixels, the shorter side", Scale::Plain, lines)
+    time.chart("Resolution", "pixels, the shorter side", Scale::Plain, "", lines)
 }
 
 /// Whether the generator kept up.
 fn health(time: &Timeline) -> String {
-    let memory = time.each(|p| p.rss_bytes.map(|bytes| bytes / 1e6));
-    let lag = Chart {
-        title: "Generator lag",
-        unit: "ms late (p99 of the worst thread)",
-        note: &format!("limit {LAG_P99_MS_MAX:.0} ms"),
-        scale: Scale::Plain,
-        seconds: &time.starts,
-        lines: vec![Line::solid("lag", 5, time.each(|p| p.lag_ms))],
-    };
-    let resident = vec![Line::solid("resident", 5, memory)];
-    let memory = chart(time, "Generator memory", "MB resident", Scale::Plain, resident);
-    [cpu(time), lag.render(), memory].concat()
+    let limit = format!("limit {LAG_P99_MS_MAX:.0} ms");
+    let lag = vec![Line::solid("lag", 5, time.each(|p| p.lag_ms))];
+    let megabytes = time.each(|p| p.rss_bytes.map(|bytes| bytes / 1e6));
+    let resident = vec![Line::solid("resident", 5, megabytes)];
+    [
+        cpu(time),
+        time.chart("Generator lag", "ms late (p99 of the worst thread)", Scale::Plain, &limit, lag),
+        time.chart("Generator memory", "MB resident", Scale::Plain, "", resident),
+    ]
+    .concat()
 }
 
 fn delay(time: &Timeline, of: impl Fn(&Point, f64) -> Option<f64>) -> Vec<Line> {
@@ -151,19 +145,14 @@ pub(super) fn offered_mbit(time: &Timeline) -> Vec<Option<f64>> {
 }
 
 fn bitrate(time: &Timeline) -> String {
-    Chart {
-        title: "Bitrate, offered against delivered",
-        unit: "Mbit/s on the wire, of players without headers",
-        note: "Offered: connected viewers × the rate one viewer sustains when all is well (p90 of \
-               seconds).",
-        scale: Scale::Plain,
-        seconds: &time.starts,
-        lines: vec![
-            Line::dashed("offered", 6, offered_mbit(time)),
-            Line::solid("delivered", 1, time.each(received_mbit)),
-        ],
-    }
-    .render()
+    let lines = vec![
+        Line::dashed("offered", 6, offered_mbit(time)),
+        Line::solid("delivered", 1, time.each(received_mbit)),
+    ];
+    let unit = "Mbit/s on the wire, of players without headers";
+    let note = "Offered: connected viewers × the rate one viewer sustains when all is well (p90 of \
+                seconds).";
+    time.chart("Bitrate, offered against delivered", unit, Scale::Plain, note, lines)
 }
 
 fn absolute(time: &Timeline, summary: &Summary) -> String {
@@ -171,15 +160,8 @@ fn absolute(time: &Timeline, summary: &Summary) -> String {
         return String::new();
     }
     let note = one_way_note(&summary.video, &summary.clock_error);
-    Chart {
-        title: "Video one-way delay",
-        unit: "ms from capture to arrival",
-        note: &note,
-        scale: Scale::Plain,
-        seconds: &time.starts,
-        lines: delay(time, |p, q| p.video.absolute_delay.quantile_ms(q)),
-    }
-    .render()
+    let lines = delay(time, |p, q| p.video.absolute_delay.quantile_ms(q));
+    time.chart("Video one-way delay", "ms from capture to arrival", Scale::Plain, &note, lines)
 }
 
 /// The basis of the delay, its error, and whether the clocks agree at all.
@@ -224,15 +206,8 @@ fn cpu(time: &Timeline) -> String {
             Line::solid("idlest thread", 4, pick(f64::min)),
         ]
     };
-    Chart {
-        title: "Generator CPU",
-        unit: "of one core, by thread",
-        note: &format!("limit {:.0} %", THREAD_CPU_RATIO_MAX * 100.0),
-        scale: Scale::Percent,
-        seconds: &time.starts,
-        lines,
-    }
-    .render()
+    let limit = format!("limit {:.0} %", THREAD_CPU_RATIO_MAX * 100.0);
+    time.chart("Generator CPU", "of one core, by thread", Scale::Percent, &limit, lines)
 }
 
 #[cfg(test)]

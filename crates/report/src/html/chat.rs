@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use throng_observation::run::RunData;
 use throng_observation::{ChatCounters, ChatRow};
 
-use super::chart::{Chart, Line, Scale};
+use super::chart::{Line, Scale};
 use super::markup::escape;
 use super::timeline::Timeline;
 use crate::summary::Summary;
@@ -23,7 +23,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
 }
 
 fn chart(time: &Timeline, title: &str, (unit, note): (&str, &str), lines: Vec<Line>) -> String {
-    Chart { title, unit, note, scale: Scale::Plain, seconds: &time.starts, lines }.render()
+    time.chart(title, unit, Scale::Plain, note, lines)
 }
 
 /// A value of the chat for each point that has one.

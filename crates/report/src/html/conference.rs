@@ -6,7 +6,7 @@ use throng_observation::units::{bit_rate, duration_ms, percent};
 
 use super::chart::{Chart, Line, Scale};
 use super::heatmap::Heatmap;
-use super::markup::{NEVER, escape, table};
+use super::markup::{NEVER, escape, known, table};
 use crate::conference::{
     Cell, Conference, ConferenceMedia, ConferencePair, Flow, Matrix, planned_in_bps,
 };
@@ -210,16 +210,13 @@ fn worst(conference: &[ConferencePair]) -> String {
         .filter(has_trouble)
         .take(WORST)
         .map(|pair| {
-            let shown = |value: Option<f64>, show: fn(f64) -> String| {
-                value.map_or_else(|| "–".into(), show)
-            };
             vec![
                 pair.from.to_string(),
                 pair.to.to_string(),
                 pair.kind.clone(),
-                if pair.plays { shown(pair.first_frame_ms, duration_ms) } else { NEVER.into() },
-                shown(pair.loss_ratio, percent),
-                shown(pair.delay_ms_p95, duration_ms),
+                if pair.plays { known(pair.first_frame_ms, duration_ms) } else { NEVER.into() },
+                known(pair.loss_ratio, percent),
+                known(pair.delay_ms_p95, duration_ms),
                 pair.freeze_count.to_string(),
             ]
         })

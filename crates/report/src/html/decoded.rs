@@ -2,17 +2,15 @@
 
 use throng_observation::units::duration_ms;
 
-use super::markup::table;
+use super::markup::{known, table};
 use crate::summary::Summary;
 
 pub(crate) fn render(summary: &Summary) -> String {
     if summary.decoded.is_empty() {
         return String::new();
     }
-    let ms = |value: Option<f64>| value.map_or_else(|| "–".into(), duration_ms);
-    let number = |value: Option<f64>, digits: usize| {
-        value.map_or_else(|| "–".into(), |v| format!("{v:.digits$}"))
-    };
+    let ms = |value| known(value, duration_ms);
+    let number = |value, digits: usize| known(value, |v: f64| format!("{v:.digits$}"));
     let rows: Vec<_> = summary
         .decoded
         .iter()

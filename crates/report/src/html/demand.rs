@@ -3,7 +3,7 @@
 use throng_analysis::demand::Demand;
 use throng_observation::units::grouped;
 
-use super::markup::{escape, table};
+use super::markup::{escape, known, table};
 use crate::cause::{amount, join_cost};
 use crate::summary::Summary;
 
@@ -63,8 +63,8 @@ fn row(demand: &Demand) -> Vec<String> {
         amount(demand, demand.per_user),
         amount(demand, demand.per_user_error),
         amount(demand, demand.used),
-        demand.limit.map_or_else(|| "–".into(), |limit| amount(demand, limit)),
-        demand.users.map_or_else(|| "–".into(), |users| format!("{}{range}", grouped(users, 0))),
+        known(demand.limit, |limit| amount(demand, limit)),
+        known(demand.users, |users| format!("{}{range}", grouped(users, 0))),
         note.join(", "),
     ]
 }

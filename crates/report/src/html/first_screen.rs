@@ -6,7 +6,7 @@ use throng_observation::calendar;
 use throng_observation::run::{Ending, RunData};
 use throng_observation::units::{bit_rate, bytes, count, duration_ms, grouped, percent};
 
-use super::markup::{Cell, Table, escape};
+use super::markup::{Cell, Table, escape, known, notes};
 use crate::chat::Chat;
 use crate::health::{self, Share};
 use crate::playback::Playback;
@@ -34,18 +34,11 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         .as_ref()
         .map(throng_analysis::bottleneck::OtherProcessesCpu::sentence);
     let caveats = summary.capacity.iter().flat_map(|capacity| &capacity.caveats);
-    let notes: Vec<_> =
-        caveats.chain(&others).chain(&summary.partial_reasons).chain(&summary.warnings).collect();
     if let Some(answer) = &summary.answer {
         let _ = write!(out, "<p class=\"answer\">{}</p>", escape(answer));
     }
-    if !notes.is_empty() {
-        out.push_str("<ul class=\"notes\">");
-        for note in notes {
-            let _ = write!(out, "<li>{}</li>", escape(note));
-        }
-        out.push_str("</ul>");
-    }
+    let all = caveats.chain(&others).chain(&summary.partial_reasons).chain(&summary.warnings);
+    out.push_str(&notes(all));
     out.push_str("</header>");
     out.push_str(&super::cause::render(run, summary));
     out.push_str(&objectives(summary));
@@ -104,11 +97,6 @@ fn figures(summary: &Summary) -> String {
         );
     }
     out
-}
-
-/// A figure that may not be known.
-fn known<T>(value: Option<T>, text: impl Fn(T) -> String) -> String {
-    value.map_or_else(|| "–".into(), text)
 }
 
 fn crowd(summary: &Summary) -> Figure {

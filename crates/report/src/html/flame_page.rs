@@ -4,8 +4,8 @@
 use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime, compare};
 
 use super::flame;
-use super::markup::{escape, table};
-use super::outline::landmarks;
+use super::markup::{escape, notes, table, titled_table};
+use super::page::document_with;
 use crate::profile::{how, percent};
 
 /// Threads shown, functions of each, and changes.
@@ -17,23 +17,8 @@ const CHANGES: usize = 20;
 /// and the one that failed, else the first and the last.
 #[must_use]
 pub fn page(title: &str, profiles: &[Profile]) -> String {
-    let title = escape(title);
-    [
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
-        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">",
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-         'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\"><link rel=\"icon\" \
-         href=\"data:,\">",
-        &format!(
-            "<title>{title}</title><style>{}{}</style></head>",
-            include_str!("page.css"),
-            flame::STYLE
-        ),
-        "<body>",
-        &landmarks(&format!("<h1>{title}</h1>{}", sections(profiles))),
-        &format!("<script>{}</script></body></html>\n", flame::SCRIPT),
-    ]
-    .concat()
+    let body = format!("<h1>{}</h1>{}", escape(title), sections(profiles));
+    document_with(title, flame::STYLE, flame::SCRIPT, &body)
 }
 
 /// The same as parts of a page that has [`flame::STYLE`] and [`flame::SCRIPT`].
@@ -68,11 +53,7 @@ fn section(profile: &Profile) -> String {
         escape(&heading),
         escape(&how(profile, &time))
     );
-    if !profile.limits.is_empty() {
-        let items: String =
-            profile.limits.iter().map(|limit| format!("<li>{}</li>", escape(limit))).collect();
-        out.push_str(&format!("<ul class=\"notes\">{items}</ul>"));
-    }
+    out.push_str(&notes(&profile.limits));
     let is_clock = profile.method == ProfileMethod::CpuClock;
     let rows: Vec<Vec<String>> = time
         .threads
@@ -108,9 +89,8 @@ fn section(profile: &Profile) -> String {
         })
         .collect();
     let second = if is_clock { "cores" } else { "of all" };
-    if !rows.is_empty() {
-        out.push_str(&table(&["thread", second, "of its time", "function", "file", "kind"], &rows));
-    }
+    let header = ["thread", second, "of its time", "function", "file", "kind"];
+    out.push_str(&titled_table("", &header, &rows));
     let kinds: Vec<Vec<String>> = time
         .families
         .iter()
@@ -123,9 +103,8 @@ fn section(profile: &Profile) -> String {
             ]
         })
         .collect();
-    if !kinds.is_empty() {
-        out.push_str(&table(&["kind of work", "in its functions", "and what they called"], &kinds));
-    }
+    let header = ["kind of work", "in its functions", "and what they called"];
+    out.push_str(&titled_table("", &header, &kinds));
     out.push_str(&flame::graph(profile));
     out.push_str("</section>");
     out

@@ -2,7 +2,7 @@
 
 use throng_observation::run::{MARK_EVENT, RunData};
 
-use super::markup::table;
+use super::markup::titled_table;
 
 /// The section of the marks; nothing without one.
 pub(crate) fn render(run: &RunData) -> String {
@@ -10,10 +10,7 @@ pub(crate) fn render(run: &RunData) -> String {
     let rows: Vec<Vec<String>> = marks
         .map(|mark| vec![format!("{:.1} s", mark.at.as_secs_f64()), mark.detail.to_string()])
         .collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    format!("<h2>Marks</h2>{}", table(&["at", "what"], &rows))
+    titled_table("<h2>Marks</h2>", &["at", "what"], &rows)
 }
 
 #[cfg(test)]

@@ -61,6 +61,35 @@ pub fn table(header: &[&str], rows: &[Vec<String>]) -> String {
     table.finish()
 }
 
+/// The same below a title, which is markup; nothing without rows.
+pub(crate) fn titled_table(title: &str, header: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() { String::new() } else { format!("{title}{}", table(header, rows)) }
+}
+
+/// A figure; a dash in place of one that is not known.
+pub(crate) fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "–".into(), text)
+}
+
+/// The items of a list, escaped.
+pub(crate) fn items<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
+    texts.into_iter().map(|text| format!("<li>{}</li>", escape(text.as_ref()))).collect()
+}
+
+/// A list of notes, escaped; nothing without any.
+pub(crate) fn notes<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> String {
+    let items = items(texts);
+    if items.is_empty() { items } else { format!("<ul class=\"notes\">{items}</ul>") }
+}
+
+/// The section of the sentences on how a report was made, and by which version.
+pub(crate) fn method(sentences: &[String], throng_version: &str) -> String {
+    let sentences: String =
+        sentences.iter().map(|sentence| format!("<p>{}</p>", escape(sentence))).collect();
+    let version = escape(throng_version);
+    format!("<h2>Method</h2>{sentences}<p class=\"over\">throng {version}</p>")
+}
+
 /// What stands in a cell.
 pub(crate) struct Cell {
     markup: String,

@@ -36,7 +36,6 @@ mod timeline;
 pub mod trend;
 
 pub use flame_page::page as profile_page;
-use markup::escape;
 pub(crate) use tables::{WORST_MAX, trouble};
 pub(crate) use timeline::Timeline;
 
@@ -53,24 +52,11 @@ const SCRIPT: &str = concat!(
 /// The whole page.
 #[must_use]
 pub fn render(run: &RunData, summary: &Summary) -> String {
-    let title = escape(&format!("throng: {}", summary.headline));
     let has_profiles = !run.host.profiles.is_empty();
     let (style, script) = if has_profiles { (flame::STYLE, flame::SCRIPT) } else { ("", "") };
-    [
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">",
-        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">",
-        // Nothing may be loaded, even if a name from the server contains markup.
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
-         'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">",
-        "<link rel=\"icon\" href=\"data:,\">",
-        &format!(
-            "<title>{title}</title><style>{}{style}</style></head><body>",
-            include_str!("page.css")
-        ),
-        &outline::landmarks(&sections(run, summary).map(|(_, section)| section).concat()),
-        &format!("<script>{SCRIPT}{script}</script></body></html>\n"),
-    ]
-    .concat()
+    let body = sections(run, summary).map(|(_, section)| section).concat();
+    let title = format!("throng: {}", summary.headline);
+    page::document_with(&title, style, &format!("{SCRIPT}{script}"), &body)
 }
 
 /// The sections of the page in their order, by the names of the parts that they are where it is

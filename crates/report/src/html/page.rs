@@ -10,31 +10,41 @@ use super::outline::landmarks;
 /// nothing.
 #[must_use]
 pub fn document(title: &str, body: &str) -> String {
-    document_with(title, "", body)
+    document_with(title, "", "", body)
 }
 
-/// The same with more `style` (CSS).
-pub(super) fn document_with(title: &str, style: &str, body: &str) -> String {
+/// The same with more `style` (CSS), and with a `script`, which may run. Nothing may be loaded,
+/// even if a name from a server contains markup.
+pub(super) fn document_with(title: &str, style: &str, script: &str, body: &str) -> String {
+    let (allowed, script) = match script {
+        "" => ("", String::new()),
+        script => ("script-src 'unsafe-inline'; ", format!("<script>{script}</script>")),
+    };
+    let policy = format!(
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
+         'unsafe-inline'; {allowed}img-src data:\">"
+    );
+    framed(&policy, title, style, &landmarks(body), &script)
+}
+
+/// The frame of every page; all but `title` is markup.
+pub(super) fn framed(policy: &str, title: &str, style: &str, body: &str, script: &str) -> String {
     [
-        HEAD,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width,initial-scale=1\">",
+        policy,
+        "<link rel=\"icon\" href=\"data:,\"><title>",
         &escape(title),
-        STYLE,
+        "</title><style>",
         include_str!("page.css"),
         style,
-        BODY,
-        &landmarks(body),
+        "</style></head><body>",
+        body,
+        script,
         "</body></html>\n",
     ]
     .concat()
 }
-
-const HEAD: &str = "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta \
-                    name=\"viewport\" content=\"width=device-width,initial-scale=1\"><meta \
-                    http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
-                    style-src 'unsafe-inline'; img-src data:\"><link rel=\"icon\" \
-                    href=\"data:,\"><title>";
-const STYLE: &str = "</title><style>";
-const BODY: &str = "</style></head><body>";
 
 /// A bar of a bar chart.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,8 +6,8 @@ use throng_observation::run::RunData;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::{LatencyBasis, PlaybackCounters, PlaybackRow};
 
-use super::chart::{Chart, Line, Scale};
-use super::markup::{escape, table};
+use super::chart::{Line, Scale};
+use super::markup::{escape, known, table};
 use super::timeline::{Point, Timeline};
 use crate::playback::{Peers, Playback};
 use crate::summary::Summary;
@@ -29,26 +29,17 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     out += &startup(summary);
     let (stalls, transfer) = (playback.playback_line(), playback.transfer_line());
     let _ = write!(out, "<p>{}.</p><p>{}.</p>", escape(&stalls), escape(&transfer));
-    if let Some(page) = playback.page_line() {
-        let _ = write!(out, "<p>Page around the player: {}.</p>", escape(&page));
-    }
-    if let Some(requests) = playback.requests_line() {
-        let _ = write!(out, "<p>Requests: {}.</p>", escape(&requests));
-    }
-    if let Some(peers) = &playback.peers {
-        let _ = write!(out, "<p>Peers: {}.</p>", escape(&peers.line()));
-    }
-    if let Some(channels) = playback.peers.as_ref().and_then(Peers::channel_line) {
-        let _ = write!(out, "<p>Data channels: {}.</p>", escape(&channels));
-    }
-    if let Some(hashes) = playback.peers.as_ref().and_then(Peers::hashes_line) {
-        let _ = write!(out, "<p>Hashes: {}.</p>", escape(&hashes));
-    }
-    if let Some(tracker) = playback.peers.as_ref().and_then(Peers::tracker_line) {
-        let _ = write!(out, "<p>Tracker: {}.</p>", escape(&tracker));
-    }
-    if let Some(latency) = playback.latency_line() {
-        let _ = write!(out, "<p>Behind live: {}.</p>", escape(&latency));
+    let peers = playback.peers.as_ref();
+    for (what, line) in [
+        ("Page around the player", playback.page_line()),
+        ("Requests", playback.requests_line()),
+        ("Peers", peers.map(Peers::line)),
+        ("Data channels", peers.and_then(Peers::channel_line)),
+        ("Hashes", peers.and_then(Peers::hashes_line)),
+        ("Tracker", peers.and_then(Peers::tracker_line)),
+        ("Behind live", playback.latency_line()),
+    ] {
+        line.iter().for_each(|line| out += &format!("<p>{what}: {}.</p>", escape(line)));
     }
     out += &figures(playback);
     out
@@ -64,16 +55,6 @@ fn line(
     Line::solid(name, colour, time.each(|point| value(&point.playback)))
 }
 
-fn chart(
-    time: &Timeline,
-    title: &str,
-    unit: &str,
-    (scale, note): (Scale, &str),
-    lines: Vec<Line>,
-) -> String {
-    Chart { title, unit, note, scale, seconds: &time.starts, lines }.render()
-}
-
 /// Who waits.
 fn waiting(time: &Timeline) -> String {
     let lines = vec![
@@ -82,7 +63,7 @@ fn waiting(time: &Timeline) -> String {
     ];
     let note = "Stalled: playback had begun and waited for data. Starting: it had not begun, or \
                 not again after a seek.";
-    chart(time, "Waiting viewers", "of players, in each second", (Scale::Percent, note), lines)
+    time.chart("Waiting viewers", "of players, in each second", Scale::Percent, note, lines)
 }
 
 fn buffer(time: &Timeline) -> String {
@@ -90,7 +71,7 @@ fn buffer(time: &Timeline) -> String {
         line(time, "median viewer", 1, |p| p.buffer_us.quantile_in(0.50, 1e6)),
         line(time, "lowest 5 % (p5)", 2, |p| p.buffer_us.quantile_in(0.05, 1e6)),
     ];
-    chart(time, "Buffer", "seconds of media ahead of playback", (Scale::Plain, ""), lines)
+    time.chart("Buffer", "seconds of media ahead of playback", Scale::Plain, "", lines)
 }
 
 fn delivery(time: &Timeline) -> String {
@@ -100,7 +81,7 @@ fn delivery(time: &Timeline) -> String {
     ];
     let note = "Of players that wanted data throughout the last seconds: below 100 % their \
                 buffers shrink. Absent while buffers are full.";
-    chart(time, "Delivery", "of the media's bit rate", (Scale::Percent, note), lines)
+    time.chart("Delivery", "of the media's bit rate", Scale::Percent, note, lines)
 }
 
 /// How far behind a live stream; empty where nobody plays one.
@@ -121,7 +102,7 @@ fn latency(time: &Timeline, playback: &Playback) -> String {
             "To the end of the playlist: what encoder, packager and caches took is not in it."
         }
     };
-    chart(time, "Behind live", "seconds", (Scale::Plain, note), lines)
+    time.chart("Behind live", "seconds", Scale::Plain, note, lines)
 }
 
 /// The rate that was delivered, and the one that the media of all players has.
@@ -144,13 +125,8 @@ fn rates(time: &Timeline, playback: &Playback) -> String {
     }
     let note = "Bit rate of the media: that of the media received, times the players that were \
                 meant to play. Delivered is above it while buffers are filled.";
-    chart(
-        time,
-        "Delivered against the media's bit rate",
-        "Mbit/s of media",
-        (Scale::Plain, note),
-        lines,
-    )
+    let title = "Delivered against the media's bit rate";
+    time.chart(title, "Mbit/s of media", Scale::Plain, note, lines)
 }
 
 /// What the server sends to each viewer, and what it would send without peers; empty where there
@@ -171,7 +147,7 @@ fn peers(time: &Timeline, playback: &Playback) -> String {
     ];
     let note = "Below the dashed line is what the server would send to each viewer if they had \
                 nothing from each other.";
-    chart(time, "Each viewer's media", "Mbit/s for each viewer", (Scale::Plain, note), lines)
+    time.chart("Each viewer's media", "Mbit/s for each viewer", Scale::Plain, note, lines)
 }
 
 /// How the startup divides into phases.
@@ -180,12 +156,8 @@ fn startup(summary: &Summary) -> String {
         .phases
         .iter()
         .map(|phase| {
-            let name = match phase.phase.as_str() {
-                "started" => "the generator's lateness".to_owned(),
-                name => name.replace('_', " "),
-            };
             vec![
-                name,
+                phase.name(),
                 phase.reached.to_string(),
                 duration_ms(phase.ms_p50),
                 duration_ms(phase.ms_p95),
@@ -197,19 +169,18 @@ fn startup(summary: &Summary) -> String {
 }
 
 fn figures(playback: &Playback) -> String {
-    let known = |ratio: Option<f64>| ratio.map_or_else(|| "–".into(), percent);
     let seconds = |seconds: f64| duration_ms(seconds * 1e3);
     let rows = [
         ("time stalled", seconds(playback.stall_s)),
         ("time waiting for playback to begin", seconds(playback.startup_s)),
         ("media played", seconds(playback.played_s)),
         ("pauses of users", seconds(playback.paused_s)),
-        ("stall ratio of a viewer, p95", known(playback.stall_ratio_p95)),
-        ("most viewers stalled in one second", known(playback.stalled_ratio_max)),
-        ("delivery, all viewers together", known(playback.delivery_ratio)),
+        ("stall ratio of a viewer, p95", known(playback.stall_ratio_p95, percent)),
+        ("most viewers stalled in one second", known(playback.stalled_ratio_max, percent)),
+        ("delivery, all viewers together", known(playback.delivery_ratio, percent)),
         ("media jumped over", seconds(playback.skipped_s)),
-        ("time segments took, of their media time", known(playback.segment_ratio)),
-        ("bit rate of the media", playback.media_bps.map_or_else(|| "–".into(), bit_rate)),
+        ("time segments took, of their media time", known(playback.segment_ratio, percent)),
+        ("bit rate of the media", known(playback.media_bps, bit_rate)),
         ("media bytes from the server", bytes(playback.media_bytes as f64)),
         ("other bytes (playlists, manifests, keys, the page)", bytes(playback.other_bytes as f64)),
     ];

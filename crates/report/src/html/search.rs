@@ -9,7 +9,7 @@ use throng_observation::run::RunData;
 use throng_observation::units::percent;
 use throng_observation::{Goal, HoldOutcome, HoldRow};
 
-use super::markup::{escape, table};
+use super::markup::{known, notes, table};
 use crate::summary::{CapacitySummary, Summary};
 
 /// Most loads in the table; a search has a few tens.
@@ -21,14 +21,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(capacity) = &summary.capacity else { return String::new() };
     let mut out = String::from("<h2>How the capacity was found</h2>");
     let soak = capacity.soak.as_ref().map(|soak| format!("Soak: {}", soak.sentence()));
-    let notes: Vec<&String> = soak.iter().chain(&capacity.notes).collect();
-    if !notes.is_empty() {
-        out.push_str("<ul class=\"notes\">");
-        for line in notes {
-            let _ = write!(out, "<li>{}</li>", escape(line));
-        }
-        out.push_str("</ul>");
-    }
+    out.push_str(&notes(soak.iter().chain(&capacity.notes)));
     let seconds = quality_by_second(run);
     let judged: BTreeSet<u32> = HoldRow::judged_alike(&run.holds).map(|hold| hold.number).collect();
     let row_of = |hold: &HoldRow| {
@@ -80,7 +73,7 @@ fn row(hold: &HoldRow, capacity: &CapacitySummary, seconds: &BySecond) -> Vec<St
         hold.bad_stretches.to_string(),
         percent(share),
         broken.unwrap_or_else(|| "–".to_owned()),
-        hold.recovery_ms.map_or_else(|| "–".to_owned(), |ms| format!("{:.1} s", ms as f64 / 1e3)),
+        known(hold.recovery_ms, |ms| format!("{:.1} s", ms as f64 / 1e3)),
         hold.why.clone().unwrap_or_default(),
     ]
 }

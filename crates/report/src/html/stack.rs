@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::chart::{Scale, axis, ticks};
+use super::chart::{Scale, axis, close, grid, labels, place, span};
 use super::markup::escape;
 
 /// Parts of a whole.
@@ -67,13 +67,7 @@ impl Stack<'_> {
             Scale::Plain.show(highest),
             escape(self.unit),
         );
-        for tick in ticks(top, step) {
-            let _ = write!(
-                out,
-                "<path class=\"grid\" d=\"M0 {:.1}H1000\"/>",
-                100.0 - tick / top * 100.0
-            );
-        }
+        grid(&mut out, top, step);
         let floor = vec![Some(0.0); self.x.len()];
         for (index, (layer, upper)) in self.layers.iter().zip(&sums).enumerate() {
             let lower = index.checked_sub(1).and_then(|below| sums.get(below)).unwrap_or(&floor);
@@ -89,12 +83,11 @@ impl Stack<'_> {
                 write!(out, "<path class=\"line dashed c6\" d=\"{}\"/>", self.line(values, top));
         }
         out.push_str("</svg>");
-        self.label(&mut out, top, step);
-        out.push_str("</div>");
-        if !self.note.is_empty() {
-            let _ = write!(out, "<figcaption>{}</figcaption>", escape(self.note));
-        }
-        out.push_str("</figure>");
+        let unit = format!(" {}", escape(self.x_unit));
+        let is_time = self.x_unit == "s";
+        let has_unit = |number: usize, tick: f64| if is_time { tick == 0.0 } else { number == 0 };
+        labels(&mut out, Scale::Plain, (top, step), span(self.x), (&*unit, &has_unit));
+        close(&mut out, self.note);
         out
     }
 
@@ -118,17 +111,6 @@ impl Stack<'_> {
             .collect()
     }
 
-    fn span(&self) -> (f64, f64) {
-        let (first, last) =
-            (self.x.first().copied().unwrap_or(0), self.x.last().copied().unwrap_or(0));
-        (first as f64, ((last - first) as f64).max(1.0))
-    }
-
-    fn place(&self, index: usize) -> f64 {
-        let (first, span) = self.span();
-        (self.x.get(index).copied().unwrap_or(0) as f64 - first) / span * 1000.0
-    }
-
     /// Each run of known points as one closed shape.
     fn area(&self, lower: &[Option<f64>], upper: &[Option<f64>], top: f64) -> String {
         let y = |value: f64| 100.0 - (value / top).clamp(0.0, 1.0) * 100.0;
@@ -138,7 +120,8 @@ impl Stack<'_> {
             .enumerate()
             .map(|(index, (low, high))| {
                 let (low, high) = ((*low)?, (*high)?);
-                (low.is_finite() && high.is_finite()).then(|| (self.place(index), y(low), y(high)))
+                (low.is_finite() && high.is_finite())
+                    .then(|| (place(self.x, index), y(low), y(high)))
             })
             .collect();
         let mut path = String::new();
@@ -162,33 +145,12 @@ impl Stack<'_> {
         let mut is_drawing = false;
         for (index, value) in values.iter().enumerate() {
             if let Some(value) = value.filter(|value| value.is_finite()) {
-                let (x, y) = (self.place(index), 100.0 - (value / top).clamp(0.0, 1.0) * 100.0);
+                let (x, y) = (place(self.x, index), 100.0 - (value / top).clamp(0.0, 1.0) * 100.0);
                 let _ = write!(path, "{}{x:.1} {y:.1}", if is_drawing { 'L' } else { 'M' });
             }
             is_drawing = value.is_some_and(f64::is_finite);
         }
         path
-    }
-
-    fn label(&self, out: &mut String, top: f64, step: f64) {
-        for tick in ticks(top, step) {
-            let (at, text) = (tick / top * 100.0, Scale::Plain.show(tick));
-            let _ = write!(out, "<span class=\"y\" style=\"bottom:{at:.1}%\">{text}</span>");
-        }
-        let (first, span) = self.span();
-        let (_, step) = axis(span);
-        let step = step.max(1.0);
-        let from = (first / step).ceil() * step;
-        for (index, tick) in ticks(span + first - from, step).enumerate() {
-            let at = (from + tick - first) / span * 100.0;
-            let is_named = if self.x_unit == "s" { from + tick == 0.0 } else { index == 0 };
-            let unit = if is_named { format!(" {}", escape(self.x_unit)) } else { String::new() };
-            let _ = write!(
-                out,
-                "<span class=\"x\" style=\"left:{at:.1}%\">{:.0}{unit}</span>",
-                from + tick
-            );
-        }
     }
 
     /// What the crosshair reads.

@@ -8,10 +8,11 @@ use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 use throng_observation::{MediaKind, TrackCounters};
 use throng_scenario::masked_toml;
 
-use super::markup::{AFTER_THE_END, NEVER, escape, table};
+use super::markup::{AFTER_THE_END, NEVER, escape, known, table, titled_table};
+use super::page::{Bar, bars};
 use crate::media_sums::MediaSums;
 use crate::role_counts::RoleCounts;
-use crate::summary::{Media, Summary};
+use crate::summary::{Media, PhaseTime, Summary};
 use crate::workers::WorkerHealth;
 
 /// How many of the worst participants are listed.
@@ -28,15 +29,6 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         about(run, summary),
     ]
     .concat()
-}
-
-fn bar(name: &str, share: f64, text: &str, colour: u8) -> String {
-    format!(
-        "<div class=\"bar c{colour}\"><span>{}</span><i style=\"width:{:.1}%\"></i><b>{}</b></div>",
-        escape(name),
-        share.clamp(0.0, 1.0) * 100.0,
-        escape(text)
-    )
 }
 
 fn joins(summary: &Summary) -> String {
@@ -64,7 +56,7 @@ fn joins(summary: &Summary) -> String {
                 at(time.ms_p50),
                 at(time.ms_p95),
                 at(time.ms_p99),
-                time.ms_max.map_or_else(|| "–".into(), duration_ms),
+                ms(time.ms_max),
             ]
         })
         .collect();
@@ -75,19 +67,13 @@ fn joins(summary: &Summary) -> String {
     if !summary.phases.is_empty() {
         out.push_str(
             "<h3>Where the time goes <small>median of each phase, from the one before \
-             it</small></h3><div class=\"bars\">",
+             it</small></h3>",
         );
-        let all: f64 =
-            summary.phases.iter().map(|phase| phase.ms_p50).fold(0.0, f64::max).max(0.001);
-        for phase in &summary.phases {
-            let name = if phase.phase == "started" {
-                "the generator's lateness".into()
-            } else {
-                phase.phase.replace('_', " ")
-            };
-            out.push_str(&bar(&name, phase.ms_p50 / all, &duration_ms(phase.ms_p50), 1));
-        }
-        out.push_str("</div>");
+        let bar = |phase: &PhaseTime| {
+            let text = duration_ms(phase.ms_p50);
+            Bar { name: phase.name(), value: phase.ms_p50, text, colour: 1 }
+        };
+        out.push_str(&bars(&summary.phases.iter().map(bar).collect::<Vec<_>>()));
     }
     out
 }
@@ -98,12 +84,13 @@ fn failures(summary: &Summary) -> String {
         out.push_str("<p>No participant failed.</p>");
         return out;
     }
-    let most = summary.failures.values().copied().max().unwrap_or(1).max(1) as f64;
-    out.push_str("<div class=\"bars\">");
-    for (reason, count) in &summary.failures {
-        out.push_str(&bar(reason, *count as f64 / most, &count.to_string(), 2));
-    }
-    out.push_str("</div>");
+    let bar = |(reason, count): (&String, &u64)| Bar {
+        name: reason.clone(),
+        value: *count as f64,
+        text: count.to_string(),
+        colour: 2,
+    };
+    out.push_str(&bars(&summary.failures.iter().map(bar).collect::<Vec<_>>()));
     let roles = RoleCounts::of(summary);
     let rows: Vec<_> = summary
         .failure_examples
@@ -164,10 +151,10 @@ const BEFORE_SUMS: &[Row] = &[
     any("codec", |media| media.codecs.join(", ")),
     any("tracks", |media| media.tracks.to_string()),
     of_packets("never received / time missing", |media| {
-        let missing = media.missing_ratio.map_or_else(|| "–".into(), percent);
+        let missing = known(media.missing_ratio, percent);
         format!("{} / {missing}", media.tracks_missing)
     }),
-    any("payload rate of a track", |media| media.track_bps.map_or_else(|| "–".into(), bit_rate)),
+    any("payload rate of a track", |media| known(media.track_bps, bit_rate)),
     of_packets("packets received, first transmissions", |media| {
         media.sums.packets_original.to_string()
     }),
@@ -192,7 +179,7 @@ const AFTER_SUMS: &[Row] = &[
 ];
 
 fn ms(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".into(), duration_ms)
+    known(value, duration_ms)
 }
 
 fn media(summary: &Summary) -> String {
@@ -268,16 +255,10 @@ fn worst_row(track: &TrackRow) -> Vec<String> {
     vec![
         track.participant.0.to_string(),
         format!("{} {}", track.kind.key(), track.codec.name()),
-        c.loss_ratio().map_or_else(|| "–".into(), percent),
+        known(c.loss_ratio(), percent),
         c.packets_lost.max(0).to_string(),
-        track
-            .relative_delay_us
-            .quantile(0.95)
-            .map_or_else(|| "–".into(), |us| duration_ms(us as f64 / 1e3)),
-        track
-            .fps
-            .filter(|_| track.kind == MediaKind::Video)
-            .map_or_else(|| "–".into(), |fps| format!("{fps:.1}")),
+        known(track.relative_delay_us.quantile(0.95), |us| duration_ms(us as f64 / 1e3)),
+        known(track.fps.filter(|_| track.kind == MediaKind::Video), |fps| format!("{fps:.1}")),
         percent(c.freeze_us as f64 / active),
         bit_rate(c.payload_bytes as f64 * 8e6 / active),
     ]
@@ -311,9 +292,6 @@ fn workers(summary: &Summary) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = summary.generator.workers.iter().map(row).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
     let header = [
         "worker",
         "cores",
@@ -326,7 +304,7 @@ fn workers(summary: &Summary) -> String {
         "right to",
         "by",
     ];
-    format!("<h3>Workers</h3>{}", table(&header, &rows))
+    titled_table("<h3>Workers</h3>", &header, &rows)
 }
 
 /// Who generated the load, in one line; `None` where one machine did.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use throng_observation::run::{CrowdRow, RunData, SeriesRow};
 use throng_observation::{ChatRow, MediaKind, PlaybackRow, Received, SecondRow as _};
 
+use super::chart::{Chart, Line, Scale};
 use crate::server::Grid;
 use crate::{health, server};
 
@@ -149,6 +150,18 @@ impl Timeline {
     }
 
     /// A value for each point.
+    /// A chart over all of it.
+    pub(crate) fn chart(
+        &self,
+        title: &str,
+        unit: &str,
+        scale: Scale,
+        note: &str,
+        lines: Vec<Line>,
+    ) -> String {
+        Chart { title, unit, note, scale, seconds: &self.starts, lines }.render()
+    }
+
     pub(crate) fn each(&self, value: impl Fn(&Point) -> Option<f64>) -> Vec<Option<f64>> {
         self.points.iter().map(value).collect()
     }

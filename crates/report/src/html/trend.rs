@@ -1,33 +1,24 @@
 //! The page of a trend: what changed, a chart of each quantity over the runs, the runs.
 
-use std::fmt::Write as _;
-
 use throng_analysis::comparison::trend::TrendMark;
 use throng_observation::calendar;
 
 use super::chart::{Chart, Line, Overlay, Scale};
-use super::markup::{escape, table};
+use super::markup::{escape, method, notes, table};
 use super::page::document;
 use crate::trend::{TrendQuantity, TrendReport, text};
 
 /// The whole page.
 #[must_use]
 pub fn render(report: &TrendReport) -> String {
-    let body = [head(report), charts(report), runs(report), method(report)].concat();
+    let head = format!(
+        "<header><h1>{}</h1>{}</header>",
+        escape(&report.headline),
+        notes(text::sentences(report))
+    );
+    let method = method(&report.method, &report.throng_version);
+    let body = [head, charts(report), runs(report), method].concat();
     document(&format!("throng: {}", report.headline), &body)
-}
-
-fn head(report: &TrendReport) -> String {
-    let mut out = format!("<header><h1>{}</h1>", escape(&report.headline));
-    let changes: String = text::sentences(report)
-        .iter()
-        .map(|change| format!("<li>{}</li>", escape(change)))
-        .collect();
-    if !changes.is_empty() {
-        let _ = write!(out, "<ul class=\"notes\">{changes}</ul>");
-    }
-    out.push_str("</header>");
-    out
 }
 
 fn charts(report: &TrendReport) -> String {
@@ -113,9 +104,4 @@ fn runs(report: &TrendReport) -> String {
         "<h2>Runs</h2>{}",
         table(&["", "run", "started", "throng", "limit", "answer", "remarks"], &rows)
     )
-}
-
-fn method(report: &TrendReport) -> String {
-    let items: String = report.method.iter().map(|one| format!("<p>{}</p>", escape(one))).collect();
-    format!("<h2>Method</h2>{items}<p class=\"over\">throng {}</p>", escape(&report.throng_version))
 }

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use throng_analysis::comparison::ComparisonVerdict;
 use throng_observation::calendar;
 
-use super::markup::{Cell, Table, escape, table};
+use super::markup::{Cell, Table, escape, items, method, notes, table, titled_table};
 use super::page::document_with;
 use crate::compare::{CompareOutcome, CompareReport, CompareSide, ComparedQuantity, text};
 
@@ -22,10 +22,11 @@ pub fn render(report: &CompareReport) -> String {
         not_compared(report),
         sides(report),
         differences(report),
-        method(report),
+        method(&report.method, &report.throng_version),
     ]
     .concat();
-    document_with(&format!("throng: {}", report.headline), include_str!("compare.css"), &body)
+    let title = format!("throng: {}", report.headline);
+    document_with(&title, include_str!("compare.css"), "", &body)
 }
 
 fn head(report: &CompareReport) -> String {
@@ -35,25 +36,15 @@ fn head(report: &CompareReport) -> String {
         CompareOutcome::NotDecided | CompareOutcome::NotComparable => "invalid",
     };
     let runs = |side: &CompareSide| format!("{} of {}", side.usable_runs, side.runs.len());
-    let mut out = format!(
+    format!(
         "<header><p class=\"over\"><span class=\"badge {class}\">{}</span>runs that count: {} in \
-         the base, {} in the new</p><h1>{}</h1>",
+         the base, {} in the new</p><h1>{}</h1>{}</header>",
         report.outcome.words(),
         runs(&report.base),
         runs(&report.new),
-        escape(&report.headline)
-    );
-    let notes: String = report
-        .refusals
-        .iter()
-        .chain(&report.notes)
-        .map(|note| format!("<li>{}</li>", escape(note)))
-        .collect();
-    if !notes.is_empty() {
-        let _ = write!(out, "<ul class=\"notes\">{notes}</ul>");
-    }
-    out.push_str("</header>");
-    out
+        escape(&report.headline),
+        notes(report.refusals.iter().chain(&report.notes))
+    )
 }
 
 fn quantities(report: &CompareReport) -> String {
@@ -130,8 +121,7 @@ fn not_compared(report: &CompareReport) -> String {
         let _ = write!(out, "<h2>Limits</h2><p>{}</p>", escape(limits));
     }
     if !report.not_compared.is_empty() {
-        let items: String =
-            report.not_compared.iter().map(|one| format!("<li>{}</li>", escape(one))).collect();
+        let items = items(&report.not_compared);
         let _ = write!(out, "<h2>Not compared</h2><ul>{items}</ul>");
     }
     out
@@ -171,16 +161,6 @@ fn differences(report: &CompareReport) -> String {
         .iter()
         .map(|one| vec![one.key.clone(), absent(&one.base), absent(&one.new)]);
     let rows: Vec<Vec<String>> = machines.chain(scenarios).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    format!(
-        "<h2>What else differs</h2>{}",
-        table(&["fact", "first run of the base", "another run"], &rows)
-    )
-}
-
-fn method(report: &CompareReport) -> String {
-    let items: String = report.method.iter().map(|one| format!("<p>{}</p>", escape(one))).collect();
-    format!("<h2>Method</h2>{items}<p class=\"over\">throng {}</p>", escape(&report.throng_version))
+    let header = ["fact", "first run of the base", "another run"];
+    titled_table("<h2>What else differs</h2>", &header, &rows)
 }

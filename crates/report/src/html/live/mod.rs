@@ -6,6 +6,7 @@ use throng_observation::run::RunData;
 
 use super::markup::escape;
 use super::outline::outlined;
+use super::page::framed;
 use super::{SCRIPT, flame, matrix, sections, server};
 use crate::matrix::MatrixReport;
 use crate::summary::Summary;
@@ -147,23 +148,9 @@ const MARK: &str = "<input name=\"text\" maxlength=\"200\" placeholder=\"what ha
 /// A page whose `body`, its landmarks, is escaped already; its script runs where the header of the
 /// answer has the nonce.
 fn document(title: &str, style: &str, body: &str, nonce: &str, script: &str) -> String {
-    [
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta \
-         name=\"viewport\" content=\"width=device-width,initial-scale=1\"><link rel=\"icon\" \
-         href=\"data:,\"><title>",
-        &escape(title),
-        "</title><style>",
-        include_str!("../page.css"),
-        style,
-        "</style></head><body>",
-        body,
-        "<script nonce=\"",
-        &escape(nonce),
-        "\">\"use strict\";\n",
-        script,
-        "</script></body></html>\n",
-    ]
-    .concat()
+    let nonce = escape(nonce);
+    let script = format!("<script nonce=\"{nonce}\">\"use strict\";\n{script}</script>");
+    framed("", title, style, body, &script)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use throng_analysis::experiment::{FactorEffect, Interaction};
 
-use super::super::markup::{escape, table};
+use super::super::markup::{escape, known, table};
 use super::super::page::{Bar, bars};
 use crate::Quantity;
 use crate::matrix::{MatrixReport, MatrixResponse, text};
@@ -52,7 +52,7 @@ fn one(kind: Quantity, response: &MatrixResponse) -> String {
             vec![
                 effect.factor.clone(),
                 format!("{} → {}", difference.against, difference.level),
-                difference.difference.map_or_else(|| "–".to_owned(), |by| kind.show_difference(by)),
+                known(difference.difference, |by| kind.show_difference(by)),
                 text::interval(kind, difference.interval),
                 difference.pairs.to_string(),
                 difference.verdict.words().to_owned(),
@@ -82,7 +82,7 @@ fn means(kind: Quantity, effect: &FactorEffect) -> String {
     let bar = |level: &throng_analysis::experiment::LevelMean| Bar {
         name: level.level.clone(),
         value: level.mean.unwrap_or(0.0),
-        text: level.mean.map_or_else(|| "–".to_owned(), |mean| kind.show(mean)),
+        text: known(level.mean, |mean| kind.show(mean)),
         colour: 1,
     };
     bars(&effect.levels.iter().map(bar).collect::<Vec<_>>())

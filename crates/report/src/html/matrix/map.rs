@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use super::super::markup::{escape, head_cell};
+use super::super::markup::{escape, head_cell, known};
 use super::{link, served, shown};
 use crate::matrix::{CellVerdict, MatrixCell, MatrixReport, text};
 
@@ -136,8 +136,7 @@ fn grid(
 }
 
 fn one(report: &MatrixReport, cell: &MatrixCell) -> String {
-    let number =
-        served(report, cell).map_or_else(|| "–".to_owned(), |value| report.service().show(value));
+    let number = known(served(report, cell), |value| report.service().show(value));
     let inner = format!("<b>{}</b><small>{}</small>", escape(&number), escape(&text::limit(cell)));
     let class = class_of(cell);
     let run = shown(cell).or_else(|| cell.runs.iter().find(|run| run.folder.is_some()));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use throng_analysis::experiment::ConfirmationOutcome;
 
-use super::markup::{Cell, Table, escape, table};
+use super::markup::{Cell, Table, escape, known, method, notes, table, titled_table};
 use super::page::document_with;
 use crate::matrix::{MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunStatus, text};
 use crate::profile::percent;
@@ -22,7 +22,7 @@ pub(super) const STYLE: &str = include_str!("matrix.css");
 #[must_use]
 pub fn render(report: &MatrixReport) -> String {
     let body = sections(report).map(|(_, section)| section).concat();
-    document_with(&format!("throng: {}", report.headline), STYLE, &body)
+    document_with(&format!("throng: {}", report.headline), STYLE, "", &body)
 }
 
 /// The sections of the page in their order, by the names of the parts that they are where it is
@@ -40,7 +40,7 @@ pub(super) fn sections(report: &MatrixReport) -> [(&'static str, String); 10] {
         ("curves", curves::render(report)),
         ("functions", hot_functions(report)),
         ("runs", runs(report)),
-        ("method", method(report)),
+        ("method", method(&report.method, &report.throng_version)),
     ]
 }
 
@@ -72,12 +72,7 @@ fn head(report: &MatrixReport) -> String {
             report.seed
         );
     }
-    if !report.notes.is_empty() {
-        let items: String =
-            report.notes.iter().map(|note| format!("<li>{}</li>", escape(note))).collect();
-        let _ = write!(out, "<ul class=\"notes\">{items}</ul>");
-    }
-    out
+    out + &notes(&report.notes)
 }
 
 /// The mean service of a cell.
@@ -106,15 +101,12 @@ fn causes(report: &MatrixReport) -> String {
         Some(vec![
             format!("{} {}", cell.number, cell.name),
             figures.title.clone(),
-            figures.score.map_or_else(|| "–".to_owned(), |score| format!("{score:.0}")),
+            known(figures.score, |score| format!("{score:.0}")),
             figures.evidence.join("; "),
         ])
     };
     let rows: Vec<Vec<String>> = report.cells.iter().filter_map(row).collect();
-    if rows.is_empty() {
-        return String::new();
-    }
-    table(&["cell", "limit", "score, of 100", "evidence"], &rows)
+    titled_table("", &["cell", "limit", "score, of 100", "evidence"], &rows)
 }
 
 fn confirmations(report: &MatrixReport) -> String {
@@ -182,7 +174,7 @@ fn runs(report: &MatrixReport) -> String {
             };
             let environment: Vec<String> =
                 run.environment.iter().map(|(name, value)| format!("{name} {value}")).collect();
-            let place = run.place.map_or_else(|| "–".to_owned(), |place| place.to_string());
+            let place = known(run.place, |place| place.to_string());
             table.row(
                 "",
                 [
@@ -200,15 +192,6 @@ fn runs(report: &MatrixReport) -> String {
         "<h2>Runs</h2><details><summary>Every run, with what happened to its server</summary>{}\
          </details>",
         table.finish()
-    )
-}
-
-fn method(report: &MatrixReport) -> String {
-    let sentences: String =
-        report.method.iter().map(|sentence| format!("<p>{}</p>", escape(sentence))).collect();
-    format!(
-        "<h2>Method</h2>{sentences}<p class=\"over\">throng {}</p>",
-        escape(&report.throng_version)
     )
 }
 

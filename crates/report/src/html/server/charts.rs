@@ -1,6 +1,6 @@
 //! Shared by the charts of a watched host: the host, the axis of time, colours.
 
-use super::super::chart::{Chart, Line, Scale};
+use super::super::chart::{Line, Scale};
 use super::super::timeline::Timeline;
 use crate::server::{Grid, Host, Knowledge, MeasuredSeries, Threads};
 
@@ -31,7 +31,7 @@ impl ServerCharts<'_> {
         if lines.iter().all(|line| line.values.iter().all(Option::is_none)) {
             return String::new();
         }
-        Chart { title, unit, note, scale, seconds: &self.time.starts, lines }.render()
+        self.time.chart(title, unit, scale, note, lines)
     }
 
     /// A value that does not change, such as a limit.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use throng_observation::host::catalogue::PROCESS_CPU;
 use throng_observation::units::percent;
 
-use super::super::markup::table;
+use super::super::markup::{self, table};
 use super::super::stack::{Layer, Stack};
 use super::charts::ServerCharts;
 
@@ -131,7 +131,7 @@ pub(super) fn hottest(charts: &ServerCharts<'_>) -> String {
                 percent(thread.cpu_p50),
                 percent(thread.cpu_max),
                 format!("{:.2} s", thread.cpu_s),
-                thread.wait_p95.map_or_else(|| "–".into(), percent),
+                markup::known(thread.wait_p95, percent),
                 known.map(|known| known.meaning.clone()).unwrap_or_default(),
                 known.map(throng_observation::pack::ThreadMeaning::help).unwrap_or_default(),
             ]

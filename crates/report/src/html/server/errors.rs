@@ -1,6 +1,6 @@
 //! Answers 5xx a minute, by group of URIs and status, as the server's access logs have them.
 
-use super::super::chart::{Chart, Line, Scale};
+use super::super::chart::{Line, Scale};
 use super::super::markup::table;
 use super::charts::{COLOURS, ServerCharts};
 use crate::requests::grouped;
@@ -25,14 +25,8 @@ pub(super) fn render(charts: &ServerCharts<'_>) -> String {
             on_the_axis(charts, errors),
         )
     });
-    let chart = Chart {
-        title: "Answers 5xx",
-        unit: "a minute, by group of URIs",
-        note: NOTE,
-        scale: Scale::Plain,
-        seconds: &charts.time.starts,
-        lines: lines.collect(),
-    };
+    let unit = "a minute, by group of URIs";
+    let chart = charts.time.chart("Answers 5xx", unit, Scale::Plain, NOTE, lines.collect());
     let rows: Vec<Vec<String>> = all.iter().take(ROWS_MAX).map(row).collect();
     let head = [
         "URIs",
@@ -43,8 +37,7 @@ pub(super) fn render(charts: &ServerCharts<'_>) -> String {
         "minutes with any",
     ];
     format!(
-        "<h3>Answers 5xx by URI and minute</h3><div class=\"charts\">{}</div>{}",
-        chart.render(),
+        "<h3>Answers 5xx by URI and minute</h3><div class=\"charts\">{chart}</div>{}",
         table(&head, &rows)
     )
 }

@@ -8,8 +8,8 @@ use throng_observation::pack::PACKS_FACT;
 use throng_observation::run::{RunData, SeriesRow};
 use throng_observation::units::{bytes, percent};
 
-use super::chart::{Chart, Line, Scale};
-use super::markup::{escape, table};
+use super::chart::{Line, Scale};
+use super::markup::{escape, notes, table, titled_table};
 use super::timeline::{Point, Timeline};
 use crate::server::{Accounts, Host, Knowledge, Threads, hosts};
 use charts::ServerCharts;
@@ -79,14 +79,7 @@ fn lead(charts: &ServerCharts<'_>) -> String {
     let ended = charts.host.events_of(HostEventKind::ProcessEnded);
     let ended: Vec<_> =
         ended.map(|event| format!("{:.1} s: {}", event.at.as_secs_f64(), event.detail)).collect();
-    if !ended.is_empty() {
-        out.push_str("<ul class=\"notes\">");
-        for line in ended.iter().take(10) {
-            let _ = write!(out, "<li>{}</li>", escape(line));
-        }
-        out.push_str("</ul>");
-    }
-    out
+    out + &notes(ended.iter().take(10))
 }
 
 /// The viewers' delay and loss (of players: stalls and buffers), on the same axis right below.
@@ -100,8 +93,7 @@ fn experience(time: &Timeline) -> String {
         tracks.counters.loss_ratio()
     };
     let thin = |title, unit, scale, lines| {
-        let chart = Chart { title, unit, note: "", scale, seconds: &time.starts, lines };
-        format!("<div class=\"thin\">{}</div>", chart.render())
+        format!("<div class=\"thin\">{}</div>", time.chart(title, unit, scale, "", lines))
     };
     let playing = || {
         let playing = time.each(|p| p.crowd.map(|sums| sums[2]));
@@ -169,17 +161,9 @@ fn log_lines(charts: &ServerCharts<'_>) -> String {
     let first = host.events_of(HostEventKind::LogLine).take(20);
     let first: Vec<_> =
         first.map(|e| vec![format!("{:.1} s", e.at.as_secs_f64()), e.detail.clone()]).collect();
-    let mut out = String::new();
-    if !rows.is_empty() {
-        out += &format!(
-            "<h3>Log lines</h3>{}",
-            table(&["pattern", "lines", "meaning", "points to"], &rows)
-        );
-    }
-    if !first.is_empty() {
-        out += &format!("<h3>The first of each pattern</h3>{}", table(&["at", "line"], &first));
-    }
-    out
+    let header = ["pattern", "lines", "meaning", "points to"];
+    titled_table("<h3>Log lines</h3>", &header, &rows)
+        + &titled_table("<h3>The first of each pattern</h3>", &["at", "line"], &first)
 }
 
 /// Groups of the table; what is left is summed up.
@@ -261,14 +245,9 @@ fn watcher(host: &Host<'_>) -> String {
             .take(30)
             .map(|event| vec![format!("{:.1} s", event.at.as_secs_f64()), event.detail.clone()])
     };
-    let mut out = String::new();
     let unreadable: Vec<_> = events(HostEventKind::Unreadable).collect();
-    if !unreadable.is_empty() {
-        out += &format!(
-            "<h3>What could not be read</h3>{}",
-            table(&["at", "what, why, and what to do about it"], &unreadable)
-        );
-    }
+    let header = ["at", "what, why, and what to do about it"];
+    let unreadable = titled_table("<h3>What could not be read</h3>", &header, &unreadable);
     let happened: Vec<_> = [
         HostEventKind::ProcessFound,
         HostEventKind::ProcessEnded,
@@ -279,14 +258,10 @@ fn watcher(host: &Host<'_>) -> String {
     .into_iter()
     .flat_map(events)
     .collect();
-    out += &format!(
-        "<details><summary>The watcher, the host and its settings</summary>{}{}</details>",
+    format!(
+        "{unreadable}<details><summary>The watcher, the host and its settings</summary>{}{}\
+         </details>",
         table(&["fact", "value"], &rows),
-        if happened.is_empty() {
-            String::new()
-        } else {
-            table(&["at", "what happened"], &happened)
-        }
-    );
-    out
+        titled_table("", &["at", "what happened"], &happened)
+    )
 }
