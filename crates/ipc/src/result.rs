@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use throng_observation::untrusted;
 
 use crate::role::{LatencyNs, SideReport};
 use crate::{Assumptions, CpuProfile, Plan, ReadMode, Transport, cost};
@@ -324,9 +323,7 @@ impl IpcReport {
     /// `ipc.json`.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self).unwrap_or_default();
-        json.push('\n');
-        untrusted::json(&json).into_owned()
+        throng_report::to_json(self)
     }
 
     /// Reads `ipc.json`.

@@ -1,5 +1,7 @@
 //! Text in columns for a terminal.
 
+use std::fmt::Write as _;
+
 use throng_observation::untrusted;
 
 /// On which side the cells of a column stand.
@@ -48,6 +50,17 @@ pub fn aligned(rows: &[Vec<String>], align: &[Align]) -> String {
         out.push('\n');
     }
     out
+}
+
+/// Adds a line for each text, escaped, after `before`.
+pub(crate) fn said<T: AsRef<str>>(
+    out: &mut String,
+    before: &str,
+    texts: impl IntoIterator<Item = T>,
+) {
+    for text in texts {
+        let _ = writeln!(out, "{before}{}", untrusted::line(text.as_ref()));
+    }
 }
 
 #[cfg(test)]

@@ -48,6 +48,8 @@ mod headline;
 mod health;
 mod judge;
 
+mod json;
+pub use json::to_json;
 mod quantity;
 pub use quantity::Quantity;
 

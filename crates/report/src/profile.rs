@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime};
 use throng_observation::untrusted;
 
+use crate::columns::said;
+
 /// Threads printed, and functions of each.
 const THREADS: usize = 12;
 const FUNCTIONS: usize = 8;
@@ -18,9 +20,7 @@ const NAME_CHARS_MAX: usize = 70;
 pub fn text(profile: &Profile) -> String {
     let time = SelfTime::of(profile);
     let mut out = format!("{}\n", how(profile, &time));
-    for limit in &profile.limits {
-        let _ = writeln!(out, "  note: {}", untrusted::line(limit));
-    }
+    said(&mut out, "  note: ", &profile.limits);
     for thread in time.threads.iter().take(THREADS) {
         let many = if thread.threads > 1 {
             format!(" (of {} threads)", thread.threads)

@@ -115,6 +115,15 @@ impl Quantity {
         Some(Self::of(&objective))
     }
 
+    /// A value of the quantity with a key, which may be one of another version.
+    pub(crate) fn shown(key: &str, value: Option<f64>) -> String {
+        match (value, Self::of_key(key)) {
+            (Some(value), Some(quantity)) => quantity.show(value),
+            (Some(value), None) => format!("{value}"),
+            (None, _) => "–".into(),
+        }
+    }
+
     /// Its name for people.
     #[must_use]
     pub fn name(self) -> String {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use throng_analysis::bottleneck::{Bottleneck, OtherProcessesCpu};
 use throng_analysis::demand::{ChatCost, Demand, JoinCost};
 use throng_analysis::reasons::Reason;
-use throng_observation::{CaptureBasis, ClockDisagreement, untrusted};
+use throng_observation::{CaptureBasis, ClockDisagreement};
 
 use crate::canary::CanarySummary;
 use crate::chat::Chat;
@@ -547,14 +547,9 @@ impl Summary {
     }
 
     /// `summary.json`: indented JSON with a newline at the end.
-    ///
-    /// # Panics
-    /// Never: the shape holds only strings, finite numbers and maps with string keys.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self).expect("plain data");
-        json.push('\n');
-        untrusted::json(&json).into_owned()
+        crate::to_json(self)
     }
 }
 

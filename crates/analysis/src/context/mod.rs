@@ -10,6 +10,7 @@ use throng_observation::host::{HostId, SeriesId};
 use throng_observation::run::RunData;
 
 use crate::demand::{Demand, Resource};
+use crate::experiment::mean;
 use crate::knowledge::Knowledge;
 use crate::windows::{LoadWindow, Windows};
 
@@ -141,10 +142,7 @@ impl<'a> Context<'a> {
     /// may be 0.
     pub(crate) fn rate(&self, metric: &Metric) -> Reading {
         let list = self.host.metric(metric.name);
-        let mean = |window| {
-            let known: Vec<f64> = sums(list, window).into_iter().flatten().collect();
-            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-        };
+        let mean = |window| mean(sums(list, window).into_iter().flatten());
         let reading = Reading {
             // Errors may begin while users still join.
             fail: mean(self.fail.window).into_iter().chain(mean(self.onset)).reduce(f64::max),

@@ -66,8 +66,7 @@ fn means(
     let mean = |i: usize, j: usize| {
         let of_both =
             |cell: &&CellValues| cell.levels.get(a) == Some(&i) && cell.levels.get(b) == Some(&j);
-        let means: Vec<f64> = cells.iter().filter(of_both).filter_map(CellValues::mean).collect();
-        (!means.is_empty()).then(|| means.iter().sum::<f64>() / means.len() as f64)
+        super::mean(cells.iter().filter(of_both).filter_map(CellValues::mean))
     };
     (0..rows).map(|i| (0..columns).map(|j| mean(i, j)).collect()).collect()
 }

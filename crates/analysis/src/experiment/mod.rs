@@ -60,13 +60,18 @@ pub enum Margin {
     Relative(f64),
 }
 
+/// The mean of values; `None` without any.
+pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+    let (count, sum) =
+        values.into_iter().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+    (count > 0.0).then(|| sum / count)
+}
+
 impl CellValues {
     /// The mean of its runs; `None` if it is missing.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
-        let (count, sum) =
-            self.finite().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
-        (count > 0.0).then(|| sum / count)
+        mean(self.finite())
     }
 
     fn finite(&self) -> impl Iterator<Item = f64> + '_ {

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use throng_analysis::bottleneck::BottleneckVerdict;
 use throng_analysis::comparison::{Figure, blocks, machines::Facts};
+use throng_analysis::experiment::mean;
 use throng_analysis::windows::{SecondQuality, quality_by_second};
 use throng_observation::Received;
 use throng_observation::host::catalogue as metric;
@@ -142,14 +143,9 @@ fn machines(run: &RunData, watched: &[Host<'_>]) -> BTreeMap<String, Facts> {
 }
 
 fn steal(run: &RunData, watched: &[Host<'_>]) -> BTreeMap<String, f64> {
-    let of_process: Vec<f64> = run
-        .generator
-        .iter()
-        .filter(|row| row.thread.is_none())
-        .map(|row| row.steal_ratio)
-        .collect();
-    let generator = (!of_process.is_empty())
-        .then(|| (GENERATOR.to_owned(), of_process.iter().sum::<f64>() / of_process.len() as f64));
+    let of_process = run.generator.iter().filter(|row| row.thread.is_none());
+    let generator =
+        mean(of_process.map(|row| row.steal_ratio)).map(|mean| (GENERATOR.to_owned(), mean));
     let of_host = |host: &Host<'_>| {
         let cpus =
             host.metric(metric::HOST_CPU_BUSY).first()?.limit().filter(|cpus| *cpus > 0.0)?;
@@ -294,9 +290,7 @@ impl<'a> Meter<'a> {
 
     /// Users that should be served, mean.
     fn users(&self, window: Window) -> Option<f64> {
-        let users: Vec<u64> =
-            self.quality.range(seconds_of(window)).map(|(_, second)| second.users).collect();
-        (!users.is_empty()).then(|| users.iter().sum::<u64>() as f64 / users.len() as f64)
+        mean(self.quality.range(seconds_of(window)).map(|(_, second)| second.users as f64))
     }
 
     fn received(&self, window: Window) -> Option<f64> {

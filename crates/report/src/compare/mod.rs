@@ -11,7 +11,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::comparison::machines::FactDifference;
 use throng_analysis::comparison::{Basis, ComparisonVerdict, Direction};
-use throng_observation::untrusted;
 
 mod rows;
 pub use rows::CompareRows;
@@ -202,14 +201,9 @@ pub struct ScenarioDifference {
 
 impl CompareReport {
     /// `compare.json`: indented JSON with a newline at the end.
-    ///
-    /// # Panics
-    /// Never: the shape holds only strings, numbers and lists.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self).expect("plain data");
-        json.push('\n');
-        untrusted::json(&json).into_owned()
+        crate::to_json(self)
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     CompareOutcome, CompareReport, CompareSide, ComparedObjective, ComparedQuantity, ComparedRun,
 };
 use crate::Quantity;
-use crate::columns::columns;
+use crate::columns::{columns, said};
 
 /// The answer as text.
 #[must_use]
@@ -18,12 +18,8 @@ pub fn summary(report: &CompareReport) -> String {
     let mut out = format!("{}\n\n", untrusted::line(&report.headline));
     side(&mut out, "base", &report.base);
     side(&mut out, "new", &report.new);
-    for note in &report.notes {
-        let _ = writeln!(out, "  note  {}", untrusted::line(note));
-    }
-    for refusal in &report.refusals {
-        let _ = writeln!(out, "  not comparable  {}", untrusted::line(refusal));
-    }
+    said(&mut out, "  note  ", &report.notes);
+    said(&mut out, "  not comparable  ", &report.refusals);
     if !report.quantities.is_empty() {
         let _ = write!(out, "\n{}", columns(&rows(report)));
     }
@@ -38,18 +34,12 @@ pub fn summary(report: &CompareReport) -> String {
     if let Some(limits) = &report.limits.statement {
         let _ = writeln!(out, "\n{}", untrusted::line(&sentence(limits)));
     }
-    for lacking in &report.not_compared {
-        let _ = writeln!(out, "not compared: {}", untrusted::line(lacking));
-    }
-    for difference in differences(report) {
-        let _ = writeln!(out, "differs: {}", untrusted::line(&difference));
-    }
+    said(&mut out, "not compared: ", &report.not_compared);
+    said(&mut out, "differs: ", differences(report));
     if !report.method.is_empty() {
         out.push('\n');
     }
-    for sentence in &report.method {
-        let _ = writeln!(out, "  {sentence}");
-    }
+    out.extend(report.method.iter().map(|sentence| format!("  {sentence}\n")));
     out
 }
 
@@ -126,11 +116,7 @@ fn quantity(row: &ComparedQuantity) -> Option<Quantity> {
 
 /// A value of a row.
 pub(crate) fn shown(row: &ComparedQuantity, value: Option<f64>) -> String {
-    match (value, quantity(row)) {
-        (Some(value), Some(quantity)) => quantity.show(value),
-        (Some(value), None) => format!("{value}"),
-        (None, _) => "–".into(),
-    }
+    Quantity::shown(&row.key, value)
 }
 
 /// The difference, and its share of the base.

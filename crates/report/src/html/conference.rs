@@ -1,5 +1,6 @@
 //! The part of the page about a conference: its streams, and the rates into and out of the server.
 
+use throng_analysis::experiment::mean;
 use throng_observation::MediaKind;
 use throng_observation::run::{ParticipantId, RunData};
 use throng_observation::units::{bit_rate, duration_ms, percent};
@@ -159,11 +160,10 @@ fn flow_chart(run: &RunData, flow: &Flow, conference: &Conference) -> String {
     let starts: Vec<i64> =
         points.iter().filter_map(|seconds| seconds.first()).map(|s| s.second).collect();
     let each = |rate: &dyn Fn(&crate::conference::FlowSecond) -> Option<f64>| -> Vec<Option<f64>> {
-        let mean = |seconds: &&[crate::conference::FlowSecond]| {
-            let known: Vec<f64> = seconds.iter().filter_map(rate).collect();
-            (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64 / 1e6)
+        let mbit = |seconds: &&[crate::conference::FlowSecond]| {
+            mean(seconds.iter().filter_map(rate)).map(|bps| bps / 1e6)
         };
-        points.iter().map(mean).collect()
+        points.iter().map(mbit).collect()
     };
     let mut lines = vec![Line::solid("into the server", 2, each(&|s| Some(s.in_bps)))];
     if flow.has_receivers {

@@ -11,7 +11,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::experiment::{Confirmation, FactorEffect, Interaction, NamedLimit};
 use throng_analysis::reasons::Reason;
-use throng_observation::untrusted;
 
 use crate::Quantity;
 
@@ -341,15 +340,16 @@ impl MatrixReport {
     }
 
     /// `matrix.json`: indented JSON with a newline at the end.
-    ///
-    /// # Panics
-    /// Never: the shape holds only strings, numbers and lists.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self).expect("plain data");
-        json.push('\n');
-        untrusted::json(&json).into_owned()
+        crate::to_json(self)
     }
+}
+
+/// The figures of the valid runs of a cell.
+fn valid(cell: &MatrixCell) -> impl Iterator<Item = &RunFigures> {
+    let runs = cell.runs.iter().filter(|run| run.status == RunStatus::Valid);
+    runs.filter_map(|run| run.figures.as_ref())
 }
 
 impl RunFigures {

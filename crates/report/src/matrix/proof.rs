@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use throng_analysis::demand::Demand;
 use throng_analysis::experiment::{
     CapacityPrediction, Claim, NamedLimit, ProofOutcome, RATIO_MARGIN, RatioEstimate, RunPair,
-    decide, is_control_off, is_relieved, predict, resource_of, resource_of_relief,
+    decide, is_control_off, is_relieved, mean, predict, resource_of, resource_of_relief,
 };
 use throng_observation::Relief;
 
 use super::environment::difference;
 use super::summarise::majority;
 use super::{
-    MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunFigures, RunStatus, proof_text,
+    MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunFigures, RunStatus, proof_text, valid,
 };
 
 /// A share of user-seconds below it counts as it: a crowd that is served not at all has a ratio,
@@ -372,13 +372,6 @@ fn level_name(report: &MatrixReport, cell: &MatrixCell) -> String {
     report.factors.first().and_then(|factor| factor.levels.get(level)).cloned().unwrap_or_default()
 }
 
-fn valid(cell: &MatrixCell) -> impl Iterator<Item = &RunFigures> {
-    cell.runs
-        .iter()
-        .filter(|run| run.status == RunStatus::Valid)
-        .filter_map(|run| run.figures.as_ref())
-}
-
 /// What the demand model says about the variant, judged by what was measured.
 fn predicted(
     input: &ProofInput,
@@ -400,12 +393,9 @@ fn predicted(
 /// The largest crowd that a cell served well and the first that it did not, in the mean of its
 /// valid runs; the latter infinite if a run has none.
 fn limit(cell: &MatrixCell) -> Option<[f64; 2]> {
-    let mean = |of: &dyn Fn(&RunFigures) -> f64| {
-        let values: Vec<f64> = valid(cell).map(of).collect();
-        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-    };
-    let passing = mean(&|figures| f64::from(figures.capacity.unwrap_or(0)))?;
-    let failing = mean(&|figures| figures.first_failing.map_or(f64::INFINITY, f64::from))?;
+    let passing = valid(cell).map(|figures| f64::from(figures.capacity.unwrap_or(0)));
+    let failing = valid(cell).map(|figures| figures.first_failing.map_or(f64::INFINITY, f64::from));
+    let (passing, failing) = (mean(passing)?, mean(failing)?);
     Some([passing, failing.max(passing)])
 }
 

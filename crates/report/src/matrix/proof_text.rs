@@ -8,7 +8,7 @@ use throng_observation::untrusted;
 use super::{MatrixMeasure, MatrixReport, NOT_FINISHED, ProofPair, VariantProof};
 use crate::Quantity;
 use crate::cause;
-use crate::columns::columns;
+use crate::columns::{columns, said};
 
 /// `×2.10`.
 pub(crate) fn factor(ratio: f64) -> String {
@@ -132,11 +132,9 @@ pub(super) fn section(report: &MatrixReport) -> String {
             untrusted::line(&proof.variant),
             untrusted::line(&proof.baseline)
         );
-        let _ = writeln!(out, "  {}", untrusted::line(&proof.answer));
-        let said = proof.prediction.iter().map(prediction).chain(elasticity(proof));
-        for line in said.chain(proof.reasons.iter().cloned()) {
-            let _ = writeln!(out, "  {}", untrusted::line(&line));
-        }
+        said(&mut out, "  ", [&proof.answer]);
+        said(&mut out, "  ", proof.prediction.iter().map(prediction).chain(elasticity(proof)));
+        said(&mut out, "  ", &proof.reasons);
         let mut rows =
             vec![["  runs", "baseline", "variant", "ratio", ""].map(str::to_owned).to_vec()];
         rows.extend(proof.pairs.iter().map(|pair| pair_row(kind, pair)));

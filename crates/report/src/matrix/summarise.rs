@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use throng_analysis::experiment::{
     CellValues, Factor, JudgedCell, NamedLimit, Noise, Service, confirmations, effects,
-    interactions, most_named, resource_of,
+    interactions, mean, most_named, resource_of,
 };
 use throng_observation::Relief;
 use throng_observation::limits::STEAL_RATIO_MAX;
@@ -13,7 +13,7 @@ use throng_observation::limits::STEAL_RATIO_MAX;
 use super::environment::SAME;
 use super::{
     CellMeans, CellVerdict, MATRIX_VERSION, MatrixCell, MatrixFactor, MatrixMeasure, MatrixReport,
-    MatrixResponse, MatrixRun, RunFigures, RunStatus,
+    MatrixResponse, MatrixRun, RunFigures, RunStatus, valid,
 };
 use crate::Quantity;
 
@@ -92,13 +92,6 @@ fn runs(cells: &[MatrixCell]) -> impl Iterator<Item = &MatrixRun> {
     cells.iter().flat_map(|cell| &cell.runs)
 }
 
-fn valid(cell: &MatrixCell) -> impl Iterator<Item = &RunFigures> {
-    cell.runs
-        .iter()
-        .filter(|run| run.status == RunStatus::Valid)
-        .filter_map(|run| run.figures.as_ref())
-}
-
 /// The limit of each valid run that names one.
 fn limits(cell: &MatrixCell) -> Vec<NamedLimit> {
     valid(cell).filter_map(RunFigures::limit).collect()
@@ -163,8 +156,7 @@ fn judged(cell: MatrixCell) -> MatrixCell {
         (None, None) => (None, CellVerdict::Failed, 0),
     };
     let mean = |of: &dyn Fn(&RunFigures) -> Option<f64>| {
-        let known: Vec<f64> = figures.iter().filter_map(|figures| of(figures)).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+        mean(figures.iter().filter_map(|figures| of(figures)))
     };
     let means = CellMeans {
         served_ratio: mean(&|figures| figures.served_ratio),

@@ -10,25 +10,19 @@ use throng_observation::untrusted;
 
 use super::{
     CellVerdict, MatrixCell, MatrixMeasure, MatrixReport, MatrixResponse, MatrixRun, NOT_FINISHED,
-    RunFigures, RunStatus,
+    RunFigures, RunStatus, valid,
 };
 use crate::Quantity;
-use crate::columns::columns;
+use crate::columns::{columns, said};
 
 /// The answer as text.
 #[must_use]
 pub fn summary(report: &MatrixReport) -> String {
     let mut out = format!("{}\n", untrusted::line(&report.headline));
-    for note in &report.notes {
-        let _ = writeln!(out, "  note: {}", untrusted::line(note));
-    }
+    said(&mut out, "  note: ", &report.notes);
     let _ = write!(out, "\n{}", columns(&cell_rows(report)));
-    for cause in causes(report) {
-        let _ = writeln!(out, "  {}", untrusted::line(&cause));
-    }
-    for reason in reasons(report) {
-        let _ = writeln!(out, "  {}", untrusted::line(&reason));
-    }
+    said(&mut out, "  ", causes(report));
+    said(&mut out, "  ", reasons(report));
     if report.proofs.is_empty() {
         report.responses.iter().for_each(|response| out += &format!("\n{}", effects(response)));
     } else {
@@ -36,14 +30,10 @@ pub fn summary(report: &MatrixReport) -> String {
     }
     if !report.confirmations.is_empty() {
         out.push_str("\nVerdicts tested by changing one factor\n");
-        for one in &report.confirmations {
-            let _ = writeln!(out, "  {}", untrusted::line(&confirmation(report, one)));
-        }
+        said(&mut out, "  ", report.confirmations.iter().map(|one| confirmation(report, one)));
     }
     out.push('\n');
-    for sentence in &report.method {
-        let _ = writeln!(out, "  {sentence}");
-    }
+    out.extend(report.method.iter().map(|sentence| format!("  {sentence}\n")));
     out
 }
 
@@ -155,10 +145,7 @@ pub(crate) fn causes(report: &MatrixReport) -> Vec<String> {
 /// The figures of the first valid run that names the finding of its cell.
 pub(crate) fn cause(cell: &MatrixCell) -> Option<&RunFigures> {
     let finding = cell.finding.as_ref()?;
-    let valid = cell.runs.iter().filter(|run| run.status == RunStatus::Valid);
-    valid
-        .filter_map(|run| run.figures.as_ref())
-        .find(|figures| figures.finding.as_ref() == Some(finding))
+    valid(cell).find(|figures| figures.finding.as_ref() == Some(finding))
 }
 
 /// Why runs are not valid, each reason once.

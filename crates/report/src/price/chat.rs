@@ -14,6 +14,7 @@ use throng_scenario::prices::{ComputePrices, PriceTable};
 
 use super::text::table;
 use super::{HOUR_S, PriceRequest};
+use crate::columns::said;
 use crate::summary::Summary;
 
 /// The chat of a crowd.
@@ -159,9 +160,7 @@ pub(super) fn lines(out: &mut String, chat: &ChatSize, currency: Option<&str>) {
     total.extend([with_interval(room.joins_s, rough), bytes(room.joins_bytes)]);
     rows.push(total);
     table(out, &rows);
-    for sentence in sentences(chat, currency) {
-        let _ = writeln!(out, "  {}", untrusted::line(&sentence));
-    }
+    said(out, "  ", sentences(chat, currency));
 }
 
 fn part_row(part: &RoomPart, rough: bool) -> Vec<String> {

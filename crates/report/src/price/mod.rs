@@ -12,8 +12,8 @@ use throng_analysis::sizing::{
     MachinePlan, MachineType, MeasuredCapacity, ResourceNeed, Size, SizeRequest, SizedResource,
     Sizing, TARGET_UTILISATION, Traffic,
 };
+use throng_observation::Goal;
 use throng_observation::run::RunData;
-use throng_observation::{Goal, untrusted};
 use throng_scenario::prices::{ComputePrices, MachinePrice, PriceTable};
 
 use crate::summary::Summary;
@@ -183,14 +183,9 @@ impl PriceReport {
     }
 
     /// Indented JSON with a newline at the end.
-    ///
-    /// # Panics
-    /// Never: the shape holds only strings, numbers and lists.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self).expect("plain data");
-        json.push('\n');
-        untrusted::json(&json).into_owned()
+        crate::to_json(self)
     }
 }
 

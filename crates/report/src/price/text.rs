@@ -8,7 +8,7 @@ use throng_observation::untrusted;
 
 use super::cost::Cost;
 use super::{ChatSize, MachineOffer, PriceReport, chat};
-use crate::columns::columns;
+use crate::columns::{columns, said};
 
 /// The answer in one sentence.
 pub(super) fn headline(report: &PriceReport) -> String {
@@ -94,12 +94,8 @@ pub fn summary(report: &PriceReport) -> String {
         machine_lines(&mut out, report);
     }
     out.push('\n');
-    for note in &report.notes {
-        let _ = writeln!(out, "  note: {}", untrusted::line(note));
-    }
-    for sentence in &report.method {
-        let _ = writeln!(out, "  {sentence}");
-    }
+    said(&mut out, "  note: ", &report.notes);
+    out.extend(report.method.iter().map(|sentence| format!("  {sentence}\n")));
     out
 }
 

@@ -3,13 +3,12 @@
 use std::fmt::Write as _;
 
 use throng_observation::units::{bytes, percent};
-use throng_observation::untrusted;
 
 use super::{
     ComparedUri, LogAccounts, LogAnswer, LogComparison, RequestReport, grouped, status_line,
     status_words,
 };
-use crate::columns::columns;
+use crate::columns::{columns, said};
 
 /// The requests, and beside a log where one was read; at most `rows_max` URIs.
 #[must_use]
@@ -76,9 +75,7 @@ fn beside_text(beside: &LogComparison, rows_max: usize) -> String {
     let differing: Vec<&ComparedUri> =
         beside.uris.iter().filter(|uri| uri.difference() != 0).collect();
     let _ = writeln!(out, "\n{}", answer(beside, differing.len()));
-    for remark in &beside.remarks {
-        let _ = writeln!(out, "  {}", untrusted::line(remark));
-    }
+    said(&mut out, "  ", &beside.remarks);
     let shown: Vec<&ComparedUri> =
         if differing.is_empty() { beside.uris.iter().collect() } else { differing };
     let mut rows = vec![head(&["run", "log", "difference", "status", "URI"])];

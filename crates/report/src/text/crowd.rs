@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use throng_observation::units::duration_ms;
 
-use super::{counts, line};
+use super::{counts, each, line};
 use crate::role_counts::{RoleCounts, is_send_only};
 use crate::summary::Summary;
 use crate::survival::TimeTo;
@@ -19,7 +19,7 @@ pub(super) fn lines(out: &mut String, summary: &Summary) {
     if !summary.failures.is_empty() {
         line(out, "failures", &counts(&summary.failures));
     }
-    failure_examples(summary).iter().for_each(|example| line(out, "", example));
+    each(out, "", failure_examples(summary));
     line(out, "connect", &time_to(&summary.connect));
     if !summary.media_paths.is_empty() {
         line(out, "path", &paths_line(&summary.media_paths));

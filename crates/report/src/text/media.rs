@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use throng_observation::SENDER_CLOCK_EVENT;
 use throng_observation::units::{bit_rate, duration_ms, percent};
 
-use super::line;
+use super::{each, line};
 use crate::conference::Conference;
 use crate::role_counts::is_send_only;
 use crate::sent::{LayerSwitches, Sent};
@@ -17,30 +17,20 @@ pub(super) fn lines(out: &mut String, summary: &Summary) {
         let (mean, most) = (bit_rate(summary.received_bps), bit_rate(summary.received_bps_max));
         line(out, "received", &format!("{mean} mean, {most} at most"));
     }
-    if let Some(sent) = &summary.sent {
-        line(out, "sent", &sent_line(sent));
-    }
-    if let Some(switches) = &summary.layer_switches {
-        line(out, "layers", &layers_line(switches));
-    }
+    each(out, "sent", summary.sent.as_ref().map(sent_line));
+    each(out, "layers", summary.layer_switches.as_ref().map(layers_line));
     if let Some(playback) = &summary.playback {
         line(out, "playback", &playback.playback_line());
         line(out, "transfer", &playback.transfer_line());
-        if let Some(page) = playback.page_line() {
-            line(out, "page", &page);
-        }
-        if let Some(requests) = playback.requests_line() {
-            line(out, "requests", &requests);
-        }
+        each(out, "page", playback.page_line());
+        each(out, "requests", playback.requests_line());
         if let Some(peers) = &playback.peers {
             line(out, "peers", &peers.line());
-            peers.channel_line().into_iter().for_each(|channels| line(out, "channels", &channels));
-            peers.hashes_line().into_iter().for_each(|hashes| line(out, "hashes", &hashes));
-            peers.tracker_line().into_iter().for_each(|tracker| line(out, "tracker", &tracker));
+            each(out, "channels", peers.channel_line());
+            each(out, "hashes", peers.hashes_line());
+            each(out, "tracker", peers.tracker_line());
         }
-        if let Some(latency) = playback.latency_line() {
-            line(out, "behind live", &latency);
-        }
+        each(out, "behind live", playback.latency_line());
     }
     if let Some(chat) = &summary.chat {
         line(out, "messages", &chat.messages_line());
@@ -59,13 +49,9 @@ pub(super) fn lines(out: &mut String, summary: &Summary) {
         if !streams.is_empty() {
             line(out, "conference", &streams);
         }
-        if let Some(note) = &conference.flow.note {
-            line(out, "", note);
-        }
+        each(out, "", &conference.flow.note);
     }
-    if let Some(one_way) = one_way_line(summary) {
-        line(out, "one-way", &one_way);
-    }
+    each(out, "one-way", one_way_line(summary));
 }
 
 /// The streams of a conference that played, and the rates into and out of the server.

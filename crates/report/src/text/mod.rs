@@ -9,6 +9,7 @@ pub(crate) use crowd::{crowd_line, failure_examples};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use throng_analysis::findings::Evidence;
 use throng_analysis::reasons;
 use throng_observation::units::{bytes, duration_ms, percent};
 use throng_observation::untrusted;
@@ -16,7 +17,7 @@ use throng_observation::untrusted;
 use crate::cause;
 use crate::health::{self, Share};
 use crate::role_counts::RoleCounts;
-use crate::summary::{CapacitySummary, GoalBracket, Summary};
+use crate::summary::{CapacitySummary, GoalBracket, SoakSummary, Summary};
 use crate::workers::WorkerHealth;
 use crate::{canary, decoded};
 
@@ -25,9 +26,8 @@ use crate::{canary, decoded};
 #[must_use]
 pub fn summary(summary: &Summary) -> String {
     let mut out = format!("{}\n", untrusted::line(&summary.headline));
-    for caveat in summary.capacity.iter().flat_map(|capacity| &capacity.caveats) {
-        line(&mut out, "caveat", caveat);
-    }
+    let caveats = summary.capacity.iter().flat_map(|capacity| &capacity.caveats);
+    each(&mut out, "caveat", caveats);
     out.push('\n');
     for objective in &summary.objectives {
         let sign = if objective.met { "met   " } else { "MISSED" };
@@ -59,12 +59,8 @@ pub fn summary(summary: &Summary) -> String {
         line(&mut out, "events", &counts(&summary.events));
     }
     let title = if summary.in_progress { "so far" } else { "partial" };
-    for reason in &summary.partial_reasons {
-        line(&mut out, title, reason);
-    }
-    for warning in &summary.warnings {
-        line(&mut out, "warning", warning);
-    }
+    each(&mut out, title, &summary.partial_reasons);
+    each(&mut out, "warning", &summary.warnings);
     out
 }
 
@@ -86,33 +82,23 @@ fn cause_lines(out: &mut String, summary: &Summary) {
         line(out, "cause", &cause::sentence(found));
         // The loads of a search have theirs with each goal.
         let suffered = reasons::words(&found.reasons).filter(|_| summary.capacity.is_none());
-        suffered.iter().for_each(|words| line(out, "bad seconds", words));
-        for evidence in found.evidence.iter().take(3) {
-            line(out, "", &evidence.sentence());
-        }
+        each(out, "bad seconds", suffered);
+        each(out, "", found.evidence.iter().take(3).map(Evidence::sentence));
         let fine: Vec<&str> = found.ruled_out.iter().take(2).map(String::as_str).collect();
         if !fine.is_empty() {
             line(out, "ruled out", &fine.join("; "));
         }
-        if let Some(change) = &found.change {
-            line(out, "change", change);
-        }
-        if let Some(predicted) = &found.prediction {
-            line(out, "then", &cause::prediction(predicted));
-        }
+        each(out, "change", &found.change);
+        each(out, "then", found.prediction.as_ref().map(cause::prediction));
     }
     let costs: Vec<String> = cause::costs(&summary.demand);
     if !costs.is_empty() {
         line(out, "a user costs", &costs.join(", "));
     }
     let join = cause::join_cost(summary);
-    if let Some(cost) = &join {
-        line(out, "a join costs", cost);
-    }
+    each(out, "a join costs", &join);
     let chat = summary.chat_cost.as_ref().and_then(cause::chat_cost);
-    if let Some(cost) = &chat {
-        line(out, "a chat costs", cost);
-    }
+    each(out, "a chat costs", &chat);
     if summary.bottleneck.is_some() || !costs.is_empty() || join.is_some() || chat.is_some() {
         out.push('\n');
     }
@@ -133,18 +119,19 @@ pub(crate) fn goal_line(capacity: &CapacitySummary, goal: &GoalBracket) -> Optio
 /// The limit of each goal, and the notes of the search.
 fn capacity_lines(out: &mut String, capacity: &CapacitySummary) {
     for goal in &capacity.goals {
-        goal_line(capacity, goal).iter().for_each(|said| line(out, &goal.goal, said));
+        each(out, &goal.goal, goal_line(capacity, goal));
     }
     if let Some(ms) = capacity.recovery_ms {
         line(out, "recovery", &format!("{} after too large a crowd", duration_ms(ms as f64)));
     }
-    if let Some(soak) = &capacity.soak {
-        line(out, "soak", &soak.sentence());
-    }
-    for note in &capacity.notes {
-        line(out, "note", note);
-    }
+    each(out, "soak", capacity.soak.as_ref().map(SoakSummary::sentence));
+    each(out, "note", &capacity.notes);
     out.push('\n');
+}
+
+/// A line for each text.
+fn each<T: AsRef<str>>(out: &mut String, name: &str, texts: impl IntoIterator<Item = T>) {
+    texts.into_iter().for_each(|text| line(out, name, text.as_ref()));
 }
 
 /// One line: line ends in `what` are escaped.

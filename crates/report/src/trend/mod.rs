@@ -6,7 +6,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::comparison::trend::TrendMark;
 use throng_analysis::comparison::{ComparisonVerdict, Direction};
-use throng_observation::untrusted;
 
 mod summarise;
 pub use summarise::summarise;
@@ -100,14 +99,9 @@ pub struct TrendChange {
 
 impl TrendReport {
     /// `trend.json`: indented JSON with a newline at the end.
-    ///
-    /// # Panics
-    /// Never: the shape holds only strings, numbers and lists.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let mut json = serde_json::to_string_pretty(self).expect("plain data");
-        json.push('\n');
-        untrusted::json(&json).into_owned()
+        crate::to_json(self)
     }
 }
 

@@ -8,7 +8,7 @@ use throng_observation::{calendar, untrusted};
 
 use super::{TrendChange, TrendQuantity, TrendReport};
 use crate::Quantity;
-use crate::columns::columns;
+use crate::columns::{columns, said};
 
 /// Most quantities in the table of the terminal; the page and the JSON have all.
 const COLUMNS_MAX: usize = 5;
@@ -17,7 +17,7 @@ const COLUMNS_MAX: usize = 5;
 #[must_use]
 pub fn summary(report: &TrendReport) -> String {
     let mut out = format!("{}\n\n{}", untrusted::line(&report.headline), columns(&rows(report)));
-    let mut said = String::new();
+    let mut remarks = String::new();
     for (index, run) in report.runs.iter().enumerate() {
         for remark in run
             .excluded
@@ -25,23 +25,19 @@ pub fn summary(report: &TrendReport) -> String {
             .map(|why| format!("does not count: {why}"))
             .chain(run.remarks.iter().cloned())
         {
-            let _ = writeln!(said, "  {}  {}", index + 1, untrusted::line(&remark));
+            let _ = writeln!(remarks, "  {}  {}", index + 1, untrusted::line(&remark));
         }
     }
-    if !said.is_empty() {
-        let _ = write!(out, "\n{said}");
+    if !remarks.is_empty() {
+        let _ = write!(out, "\n{remarks}");
     }
     let changes: Vec<String> = sentences(report);
     if !changes.is_empty() {
         out.push('\n');
     }
-    for change in changes {
-        let _ = writeln!(out, "  {}", untrusted::line(&change));
-    }
+    said(&mut out, "  ", changes);
     out.push('\n');
-    for sentence in &report.method {
-        let _ = writeln!(out, "  {sentence}");
-    }
+    out.extend(report.method.iter().map(|sentence| format!("  {sentence}\n")));
     out
 }
 
@@ -82,11 +78,7 @@ fn cell(quantity: &TrendQuantity, index: usize) -> String {
 
 /// A value of a quantity.
 pub(crate) fn shown(quantity: &TrendQuantity, value: Option<f64>) -> String {
-    match (value, Quantity::of_key(&quantity.key)) {
-        (Some(value), Some(known)) => known.show(value),
-        (Some(value), None) => format!("{value}"),
-        (None, _) => "–".into(),
-    }
+    Quantity::shown(&quantity.key, value)
 }
 
 /// What changed, in sentences.

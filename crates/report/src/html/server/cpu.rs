@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use throng_analysis::experiment::mean;
 use throng_observation::host::catalogue::PROCESS_CPU;
 use throng_observation::units::percent;
 
@@ -57,13 +58,9 @@ pub(super) fn over_users(charts: &ServerCharts<'_>) -> String {
     if points_by_users.len() < 3 {
         return String::new();
     }
-    let mean = |values: &[Option<f64>], points: &[usize]| {
-        let known: Vec<f64> =
-            points.iter().filter_map(|at| values.get(*at).copied().flatten()).collect();
-        (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
-    };
     let by_users = |values: &[Option<f64>]| {
-        points_by_users.values().map(|points| mean(values, points)).collect()
+        let at = |at: &usize| values.get(*at).copied().flatten();
+        points_by_users.values().map(|points| mean(points.iter().filter_map(at))).collect()
     };
     let layers = layers(charts)
         .into_iter()
