@@ -190,8 +190,11 @@ pub fn json_schema() -> serde_json::Value {
 
 /// The reports of both sides of one pass.
 pub(crate) struct Sides {
+    /// A baseline has none.
     pub(crate) producers: Vec<SideReport>,
     pub(crate) consumer: SideReport,
+    /// Only of a pass that is profiled.
+    pub(crate) spent: Option<CpuProfile>,
 }
 
 impl Sides {
@@ -260,7 +263,7 @@ impl Sides {
                 as f64
                 / frames,
             system_calls: inspected.map(Self::system_calls),
-            cpu_profile: None,
+            cpu_profile: inspected.and_then(|sides| sides.spent.clone()),
             cores_per_stream,
             cost_per_year: cost::per_year(cores_per_stream, &plan.assumptions),
         })

@@ -42,6 +42,7 @@ fn sides(producer_ms: u64, consumer_ms: u64) -> Sides {
     Sides {
         producers: vec![side(600, producer_ms / 2), side(400, producer_ms / 2)],
         consumer: side(1000, consumer_ms),
+        spent: None,
     }
 }
 
@@ -95,10 +96,8 @@ fn a_row_is_its_median_round() {
     assert!((figures.cpu_s_per_gb - 0.4).abs() < 1e-9, "{}", figures.cpu_s_per_gb);
     assert_eq!(figures.cpu_s_per_gb_rounds.len(), 3);
     assert!(Sides::figures(&[], None, &plan()).is_none());
-    assert!(
-        Sides::figures(&[Sides { producers: vec![], consumer: side(0, 1) }], None, &plan())
-            .is_none()
-    );
+    let nothing = Sides { producers: vec![], consumer: side(0, 1), spent: None };
+    assert!(Sides::figures(&[nothing], None, &plan()).is_none());
 }
 
 #[test]

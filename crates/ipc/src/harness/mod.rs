@@ -14,7 +14,6 @@ mod pass;
 mod python;
 
 use child::WaitError;
-use pass::Pass;
 
 /// Duration of the pass that counts system calls and samples stacks.
 const INSPECT: Duration = Duration::from_millis(1000);
@@ -50,8 +49,8 @@ pub fn measure(
 /// Measurements of one transport.
 #[derive(Default)]
 struct Attempt {
-    passes: Vec<Pass>,
-    inspected: Option<Pass>,
+    passes: Vec<Sides>,
+    inspected: Option<Sides>,
     error: Option<TransportError>,
 }
 
@@ -91,7 +90,7 @@ impl Bench<'_> {
         transport: Transport,
         measured: Duration,
         inspect: bool,
-    ) -> Result<Pass, WaitError> {
+    ) -> Result<Sides, WaitError> {
         if transport.is_python() && self.python.is_none() {
             self.python = Some(python::find(self.plan.python.as_ref())?);
         }
@@ -118,23 +117,17 @@ impl Bench<'_> {
             Some(error) => return Some(row(Outcome::Failed, Some(error.to_string()), None)),
             None => {}
         }
-        let sides: Vec<_> = tried
-            .passes
-            .into_iter()
-            .map(|pass| Sides { producers: pass.producers, consumer: pass.consumer })
-            .collect();
-        let (inspected, spent) = tried.inspected.map_or((None, None), |pass| {
-            (Some(Sides { producers: pass.producers, consumer: pass.consumer }), pass.spent)
-        });
-        if sides.is_empty() {
+        if tried.passes.is_empty() {
             return None;
         }
-        let Some(mut figures) = Sides::figures(&sides, inspected.as_ref(), self.plan) else {
-            let why = "no frame arrived in the measured time";
-            return Some(row(Outcome::Failed, Some(why.into()), None));
-        };
-        figures.cpu_profile = spent;
-        Some(row(Outcome::Measured, None, Some(figures)))
+        let figures = Sides::figures(&tried.passes, tried.inspected.as_ref(), self.plan);
+        Some(match figures {
+            Some(figures) => row(Outcome::Measured, None, Some(figures)),
+            None => {
+                let why = "no frame arrived in the measured time";
+                row(Outcome::Failed, Some(why.into()), None)
+            }
+        })
     }
 
     /// Remark on a row.

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use super::child::{Child, WaitError};
 use crate::cpu_profile::Sampling;
-use crate::role::{RoleCommand, RoleKind, SideReport, Task, now_ns, slots};
-use crate::transport::{self, End, Side, Wiring};
-use crate::{CpuProfile, FRAME_BYTES_MIN, Launcher, Plan, Transport};
+use crate::result::Sides;
+use crate::role::{RoleCommand, RoleKind, Task, now_ns, slots};
+use crate::transport::{self, End, Side};
+use crate::{FRAME_BYTES_MIN, Launcher, Plan, Transport};
 
 /// How long a role may take to open its side: Python and GStreamer load many files, on a machine
 /// that may be busy.
@@ -27,16 +28,6 @@ const WARM_UP_MAX: Duration = Duration::from_secs(5);
 
 const PYTHON_CONSUMER: &str = include_str!("../role/consumer.py");
 
-/// What the sides of one pass measured.
-#[derive(Clone, Debug)]
-pub(super) struct Pass {
-    /// A baseline has none.
-    pub(super) producers: Vec<SideReport>,
-    pub(super) consumer: SideReport,
-    /// Only of a pass that is profiled.
-    pub(super) spent: Option<CpuProfile>,
-}
-
 /// Runs the roles of `transport` for `measured`.
 pub(super) fn run(
     plan: &Plan,
@@ -46,7 +37,7 @@ pub(super) fn run(
     measured: Duration,
     inspect: bool,
     stop: &dyn Fn() -> bool,
-) -> Result<Pass, WaitError> {
+) -> Result<Sides, WaitError> {
     let producers = plan.workload.producers;
     let mut wiring = transport::wire(transport, producers)?;
     let cast = RoleSpawner { plan, launcher, transport, python, measured, inspect };
@@ -59,7 +50,7 @@ pub(super) fn run(
         let consumer = floor.done(limit, stop)?;
         let spent = sampling.map(Sampling::spent);
         floor.end(END_LIMIT);
-        return Ok(Pass { producers: Vec::new(), consumer, spent });
+        return Ok(Sides { producers: Vec::new(), consumer, spent });
     }
     let mut consumer = cast.start(RoleKind::Consumer, 0, wiring.consumer.clone())?;
     let address = consumer.ready(READY_LIMIT, stop)?;
@@ -69,7 +60,7 @@ pub(super) fn run(
         senders.push(cast.start(RoleKind::Producer, producer, vec![end])?);
     }
     // A copy that this process kept open would keep a pipe from ending when its producer dies.
-    close(&mut wiring);
+    wiring.fds.clear();
     for sender in &mut senders {
         sender.ready(READY_LIMIT, stop)?;
     }
@@ -96,7 +87,7 @@ fn wait(
     senders: &mut [Child],
     limit: Duration,
     stop: &dyn Fn() -> bool,
-) -> Result<Pass, WaitError> {
+) -> Result<Sides, WaitError> {
     let report = consumer.done(limit, stop);
     let mut producers = Vec::new();
     for sender in senders {
@@ -108,11 +99,7 @@ fn wait(
             (Err(_), Err(_)) => {}
         }
     }
-    report.map(|consumer| Pass { producers, consumer, spent: None })
-}
-
-fn close(wiring: &mut Wiring) {
-    wiring.fds.clear();
+    report.map(|consumer| Sides { producers, consumer, spent: None })
 }
 
 struct RoleSpawner<'a> {

@@ -3,7 +3,7 @@
 use super::{LatencyNs, ParentChannel, RoleMessage, SideReport, Task, Window, latencies, now_ns};
 use crate::ReadMode;
 use crate::frame::{FrameHeader, Kind, check_body};
-use crate::transport::{self, Received, Receiver, TransportError};
+use crate::transport::{self, Received, Receiver, TransportError, failed};
 
 pub(super) fn run(task: &Task, parent: &mut ParentChannel) -> Result<(), TransportError> {
     let window = Window::new(task.inspect);
@@ -19,13 +19,10 @@ pub(super) fn run(task: &Task, parent: &mut ParentChannel) -> Result<(), Transpo
                 .iter_mut()
                 .map(|receiver| scope.spawn(|| drain(&mut **receiver, ends, task, &window)))
                 .collect();
-            let died = || TransportError::Library {
-                operation: "receiving",
-                reason: "a thread died".into(),
-            };
+            let died = |_| Err(failed("receiving", "a thread died"));
             threads
                 .into_iter()
-                .map(|thread| thread.join().unwrap_or_else(|_| Err(died())))
+                .map(|thread| thread.join().unwrap_or_else(died))
                 .collect::<Result<_, _>>()
         })?
     };
@@ -91,13 +88,10 @@ fn drain(
             return Err(error);
         }
         if received == Received::Closed {
-            return Err(TransportError::Library {
-                operation: "receiving",
-                reason: {
-                    let next: Vec<String> = tally.next.iter().map(u64::to_string).collect();
-                    format!("the producers' side closed, where frame {} was next", next.join(", "))
-                },
-            });
+            let next: Vec<String> = tally.next.iter().map(u64::to_string).collect();
+            let next = next.join(", ");
+            let why = format!("the producers' side closed, where frame {next} was next");
+            return Err(failed("receiving", why));
         }
     }
     Ok(tally)

@@ -8,7 +8,7 @@ use std::io::{BufRead, Write};
 
 use serde::{Deserialize, Serialize};
 
-use crate::transport::{Side, TransportError};
+use crate::transport::{Side, TransportError, failed};
 use crate::{FrameSizes, ReadMode};
 
 mod clock;
@@ -132,16 +132,15 @@ impl LatencyNs {
 
 /// A histogram of latencies up to a minute, with three digits; longer ones count as a minute.
 fn latencies() -> Result<hdrhistogram::Histogram<u64>, TransportError> {
-    hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3).map_err(|error| {
-        TransportError::Library { operation: "making a histogram", reason: error.to_string() }
-    })
+    hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3)
+        .map_err(|error| failed("making a histogram", error))
 }
 
 /// Runs the role that stdin asks for, until it ends. Returns whether it succeeded.
 #[must_use]
 pub fn run_role() -> bool {
     let mut parent = ParentChannel { orders: std::io::stdin().lock(), said: std::io::stdout() };
-    let played = parent.task().and_then(|task| match task.part {
+    let played = parent.read::<Task>().and_then(|task| match task.part {
         RoleKind::Producer => producer::run(&task, &mut parent),
         RoleKind::Consumer => consumer::run(&task, &mut parent),
         RoleKind::Baseline => baseline::run(&task, &mut parent),
@@ -159,28 +158,18 @@ struct ParentChannel {
 }
 
 impl ParentChannel {
-    fn task(&mut self) -> Result<Task, TransportError> {
-        self.read()
-    }
-
     fn say(&mut self, said: &RoleMessage) -> Result<(), TransportError> {
-        let broken = |reason: String| TransportError::Library { operation: "answering", reason };
-        let mut line = serde_json::to_vec(said).map_err(|error| broken(error.to_string()))?;
+        let mut line = serde_json::to_vec(said).map_err(|error| failed("answering", error))?;
         line.push(b'\n');
-        self.said
-            .write_all(&line)
-            .and_then(|()| self.said.flush())
-            .map_err(|error| broken(error.to_string()))
+        let sent = self.said.write_all(&line).and_then(|()| self.said.flush());
+        sent.map_err(|error| failed("answering", error))
     }
 
     /// Waits for the start; returns its time.
     fn go(&mut self) -> Result<u64, TransportError> {
         match self.read()? {
             RoleCommand::Go { start_ns } => Ok(start_ns),
-            RoleCommand::End => Err(TransportError::Library {
-                operation: "waiting for the start",
-                reason: "ended".into(),
-            }),
+            RoleCommand::End => Err(failed("waiting for the start", "ended")),
         }
     }
 
@@ -191,10 +180,9 @@ impl ParentChannel {
     }
 
     fn read<T: for<'de> Deserialize<'de>>(&mut self) -> Result<T, TransportError> {
-        let broken =
-            |reason: String| TransportError::Library { operation: "reading an order", reason };
+        let reading = "reading an order";
         let mut line = String::new();
-        self.orders.read_line(&mut line).map_err(|error| broken(error.to_string()))?;
-        serde_json::from_str(&line).map_err(|error| broken(error.to_string()))
+        self.orders.read_line(&mut line).map_err(|error| failed(reading, error))?;
+        serde_json::from_str(&line).map_err(|error| failed(reading, error))
     }
 }

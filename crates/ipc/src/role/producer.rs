@@ -27,10 +27,8 @@ pub(super) fn run(task: &Task, parent: &mut ParentChannel) -> Result<(), Transpo
     let window = Window::new(task.inspect);
     let side = &task.side;
     if side.slots.saturating_mul(side.frame_bytes_max) > POOL_BYTES_MAX {
-        return Err(TransportError::Library {
-            operation: "keeping its frames in memory",
-            reason: format!("{} of up to {} bytes are too much", side.slots, side.frame_bytes_max),
-        });
+        let why = format!("{} of up to {} bytes are too much", side.slots, side.frame_bytes_max);
+        return Err(transport::failed("keeping its frames in memory", why));
     }
     let mut pool = Pool::new(side.producer, side.slots, side.frame_bytes_max);
     // Dropped before the pool, whose memory a sender may still hold.

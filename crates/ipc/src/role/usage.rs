@@ -47,18 +47,14 @@ impl Window {
         Self { calls: inspect.then(SystemCalls::of_self), start: std::sync::OnceLock::new() }
     }
 
-    /// Starts the interval once, by the first thread that calls it. Returns whether it was this
-    /// call.
-    pub(crate) fn begin(&self) -> bool {
-        let mut is_first = false;
+    /// Starts the interval once, by the first thread that calls it.
+    pub(crate) fn begin(&self) {
         self.start.get_or_init(|| {
-            is_first = true;
             if let Some(Ok(calls)) = &self.calls {
                 calls.start();
             }
             Usage::of_self()
         });
-        is_first
     }
 
     /// Ends the interval and writes its usage into the report.

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use std::ptr::{NonNull, null_mut};
 use std::time::{Duration, Instant};
 
-use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
+use super::{
+    End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring, failed,
+};
 
 /// How long a consumer waits for the producer's socket.
 const SOCKET_WAIT: Duration = Duration::from_secs(10);
@@ -61,10 +63,6 @@ pub(crate) fn clean_after(pid: u32) {
             let _ = std::fs::remove_file(entry.path());
         }
     }
-}
-
-fn failed(operation: &'static str, reason: impl Into<String>) -> TransportError {
-    TransportError::Library { operation, reason: reason.into() }
 }
 
 type Object = NonNull<c_void>;
@@ -189,8 +187,7 @@ impl Pipeline {
         if unsafe { (library.init_check)(null_mut(), null_mut(), &raw mut error) } == 0 {
             return Err(failed("initialising GStreamer", reason(error)));
         }
-        let description =
-            CString::new(description).map_err(|error| failed(doing, error.to_string()))?;
+        let description = CString::new(description).map_err(|error| failed(doing, error))?;
         // SAFETY: a C string, and `error` may be written.
         let pipeline = unsafe { (library.parse_launch)(description.as_ptr(), &raw mut error) };
         let pipeline = NonNull::new(pipeline).filter(|_| error.is_null());

@@ -41,7 +41,7 @@ pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
 }
 
 fn failed(error: impl core::fmt::Display) -> TransportError {
-    TransportError::Library { operation: "using iceoryx2", reason: error.to_string() }
+    super::failed("using iceoryx2", error)
 }
 
 fn node() -> Result<Node<Service>, TransportError> {

@@ -46,67 +46,50 @@ pub enum Transport {
     WebsocketPython,
 }
 
+macro_rules! transports {
+    ($($variant:ident = $key:literal, $name:literal;)+) => {
+        impl Transport {
+            /// All of them, in the order of the table.
+            pub const ALL: [Self; [$($key),+].len()] = [$(Self::$variant),+];
+
+            /// The stable key, as in `ipc.json` and `--only`.
+            #[must_use]
+            pub fn key(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $key,)+
+                }
+            }
+
+            /// The name in tables.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)+
+                }
+            }
+        }
+    };
+}
+
+// Keys and names, in the order of the table: floors first, then by how often a byte is touched.
+transports! {
+    Memcpy = "memcpy", "memcpy (floor, one process)";
+    Fill = "fill", "write once (floor, one process)";
+    RingInPlace = "ring-in-place", "ring, written in place";
+    Ring = "ring", "ring";
+    GstreamerShm = "gstreamer-shm", "GStreamer shm";
+    Iceoryx2 = "iceoryx2", "iceoryx2";
+    Vmsplice = "vmsplice", "pipe + vmsplice";
+    Pipe = "pipe", "pipe";
+    UnixStream = "unix-stream", "Unix stream";
+    UnixSeqpacket = "unix-seqpacket", "Unix seqpacket";
+    Tcp = "tcp", "TCP loopback";
+    WebsocketUnmasked = "websocket-unmasked", "WebSocket unmasked";
+    Websocket = "websocket", "WebSocket";
+    WebsocketPython = "websocket-python", "WebSocket to Python";
+}
+
 impl Transport {
-    /// All of them, in the order of the table: floors first, then by how often a byte is touched.
-    pub const ALL: [Self; 14] = [
-        Self::Memcpy,
-        Self::Fill,
-        Self::RingInPlace,
-        Self::Ring,
-        Self::GstreamerShm,
-        Self::Iceoryx2,
-        Self::Vmsplice,
-        Self::Pipe,
-        Self::UnixStream,
-        Self::UnixSeqpacket,
-        Self::Tcp,
-        Self::WebsocketUnmasked,
-        Self::Websocket,
-        Self::WebsocketPython,
-    ];
-
-    /// The stable key, as in `ipc.json` and `--only`.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Memcpy => "memcpy",
-            Self::Fill => "fill",
-            Self::RingInPlace => "ring-in-place",
-            Self::Ring => "ring",
-            Self::GstreamerShm => "gstreamer-shm",
-            Self::Iceoryx2 => "iceoryx2",
-            Self::Vmsplice => "vmsplice",
-            Self::Pipe => "pipe",
-            Self::UnixStream => "unix-stream",
-            Self::UnixSeqpacket => "unix-seqpacket",
-            Self::Tcp => "tcp",
-            Self::WebsocketUnmasked => "websocket-unmasked",
-            Self::Websocket => "websocket",
-            Self::WebsocketPython => "websocket-python",
-        }
-    }
-
-    /// The name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Memcpy => "memcpy (floor, one process)",
-            Self::Fill => "write once (floor, one process)",
-            Self::RingInPlace => "ring, written in place",
-            Self::Ring => "ring",
-            Self::GstreamerShm => "GStreamer shm",
-            Self::Iceoryx2 => "iceoryx2",
-            Self::Vmsplice => "pipe + vmsplice",
-            Self::Pipe => "pipe",
-            Self::UnixStream => "Unix stream",
-            Self::UnixSeqpacket => "Unix seqpacket",
-            Self::Tcp => "TCP loopback",
-            Self::WebsocketUnmasked => "WebSocket unmasked",
-            Self::Websocket => "WebSocket",
-            Self::WebsocketPython => "WebSocket to Python",
-        }
-    }
-
     /// The transport of that [`key`](Self::key).
     #[must_use]
     pub fn of_key(key: &str) -> Option<Self> {

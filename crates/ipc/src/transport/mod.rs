@@ -70,6 +70,11 @@ pub enum TransportError {
     },
 }
 
+/// A library failed at `operation`.
+pub(crate) fn failed(operation: &'static str, reason: impl std::fmt::Display) -> TransportError {
+    TransportError::Library { operation, reason: reason.to_string() }
+}
+
 /// Adds the operation to an `io::Result`.
 pub(crate) trait IoContext<T> {
     fn context(self, operation: &'static str) -> Result<T, TransportError>;
@@ -134,12 +139,12 @@ pub(crate) struct Side {
     pub(crate) slots: usize,
 }
 
+/// The operation that fails where a role was given too little.
+const OPENING: &str = "opening the transport";
+
 impl Side {
     fn end(&self) -> Result<&End, TransportError> {
-        self.ends.first().ok_or(TransportError::Library {
-            operation: "opening the transport",
-            reason: "the role was given nothing to open".into(),
-        })
+        self.ends.first().ok_or_else(|| failed(OPENING, "the role was given nothing to open"))
     }
 }
 
@@ -147,20 +152,15 @@ impl End {
     /// Takes the inherited descriptor; to be called once.
     fn take_fd(&self) -> Result<OwnedFd, TransportError> {
         use std::os::fd::FromRawFd;
-        let fd = self.fd.filter(|fd| *fd > 2).ok_or(TransportError::Library {
-            operation: "opening the transport",
-            reason: "the role was given no descriptor".into(),
-        })?;
+        let fd = self.fd.filter(|fd| *fd > 2);
+        let fd = fd.ok_or_else(|| failed(OPENING, "the role was given no descriptor"))?;
         // SAFETY: the process was started with this descriptor for this use, and nothing else in it
         // knows the number.
         Ok(unsafe { OwnedFd::from_raw_fd(fd) })
     }
 
     fn address(&self) -> Result<&str, TransportError> {
-        self.address.as_deref().ok_or(TransportError::Library {
-            operation: "opening the transport",
-            reason: "the role was given no address".into(),
-        })
+        self.address.as_deref().ok_or_else(|| failed(OPENING, "the role was given no address"))
     }
 }
 
@@ -261,10 +261,7 @@ pub(crate) fn receivers(side: &Side) -> Result<Vec<Box<dyn Receiver>>, Transport
 }
 
 fn no_peer() -> TransportError {
-    TransportError::Library {
-        operation: "opening the transport",
-        reason: "this role has no such side".into(),
-    }
+    failed(OPENING, "this role has no such side")
 }
 
 #[cfg(feature = "iceoryx2")]

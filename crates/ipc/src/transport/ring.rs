@@ -40,7 +40,7 @@ pub(super) fn wire(wiring: &mut Wiring) -> Result<(), TransportError> {
 }
 
 fn failed(operation: &'static str) -> impl FnOnce(RingError) -> TransportError {
-    move |error| TransportError::Library { operation, reason: error.to_string() }
+    move |error| super::failed(operation, error)
 }
 
 pub(super) struct Writer {
@@ -74,10 +74,7 @@ impl Sender for Writer {
         } else {
             self.producer.send(frame.bytes, &info).map_err(failed("sending a frame"))?
         };
-        let late = || TransportError::Library {
-            operation: "sending a frame",
-            reason: "the ring stayed full".into(),
-        };
+        let late = || super::failed("sending a frame", "the ring stayed full");
         is_sent.then_some(()).ok_or_else(late)
     }
 }

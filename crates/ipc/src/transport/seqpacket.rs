@@ -7,7 +7,9 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
-use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
+use super::{
+    End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring, failed,
+};
 
 /// Bytes of a frame in one packet: with the length before them they fit the smallest default buffer
 /// (212,992 bytes).
@@ -73,8 +75,7 @@ impl Reader {
 
 impl Receiver for Reader {
     fn receive(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<Received, TransportError> {
-        let broken =
-            |reason: String| TransportError::Library { operation: "receiving a packet", reason };
+        let broken = |reason: String| failed("receiving a packet", reason);
         let mut frame = std::mem::take(&mut self.frame);
         let mut length = [0; 8];
         let first =

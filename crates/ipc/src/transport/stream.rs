@@ -8,7 +8,9 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
-use super::{End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring};
+use super::{
+    End, IoContext, Outgoing, Received, Receiver, Sender, Side, TransportError, Wiring, failed,
+};
 
 /// One read returns many small frames; of a large frame at most this much is copied once more, out
 /// of this buffer.
@@ -113,9 +115,10 @@ impl Receiver for Reader {
         let frame = usize::try_from(length)
             .ok()
             .and_then(|length| self.frame.get_mut(..length))
-            .ok_or_else(|| TransportError::Library {
-                operation: "reading a frame",
-                reason: format!("its length field is {length} bytes, the largest frame has {most}"),
+            .ok_or_else(|| {
+                let why =
+                    format!("its length field is {length} bytes, the largest frame has {most}");
+                failed("reading a frame", why)
             })?;
         self.from.read_exact(frame).context("reading a frame")?;
         take(frame);

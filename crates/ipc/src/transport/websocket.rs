@@ -10,7 +10,7 @@ use tungstenite::protocol::{Role, WebSocketConfig};
 use tungstenite::{Message, WebSocket};
 
 use super::{
-    End, IoContext, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError,
+    End, IoContext, Outgoing, Received, Receiver, Sender, Side, Transport, TransportError, failed,
 };
 
 /// Chromium's fragment size: the capacity of the data pipe between its renderer and its network
@@ -23,10 +23,6 @@ const WAITING_BYTES: usize = 128 << 10;
 fn config(frame_bytes_max: usize) -> WebSocketConfig {
     let most = Some(frame_bytes_max.saturating_add(1));
     WebSocketConfig::default().max_message_size(most).max_frame_size(most)
-}
-
-fn failed(operation: &'static str, error: impl std::fmt::Display) -> TransportError {
-    TransportError::Library { operation, reason: error.to_string() }
 }
 
 /// The browser's side. A frame is copied once, into the buffer in which it is masked: tungstenite

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use throng_observation::run::RunInfo;
-use throng_observation::{HttpRequestCounters, HttpRequestRow, HttpRequestTotals, untrusted};
+use throng_observation::{HttpRequestCounters, HttpRequestRow, HttpRequestTotals};
 
 pub use accounts::{ErrorsOfMinute, KindOfUri, LogAccounts};
 pub use comparison::{ComparedUri, LogAnswer, LogComparison};
@@ -92,8 +92,7 @@ impl RequestReport {
     /// As JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        let text = serde_json::to_string_pretty(self).unwrap_or_default();
-        format!("{}\n", untrusted::json(&text))
+        crate::to_json(self)
     }
 }
 
