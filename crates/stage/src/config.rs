@@ -1,6 +1,7 @@
 //! Configuration of a stage: where it listens, what it plays, and at which limits it saturates.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
 
 use crate::error::StageError;
 use crate::planted::Planted;
@@ -98,6 +99,19 @@ impl Card {
     }
 }
 
+/// Whether a figure is in its range.
+pub(crate) fn within(
+    field: &'static str,
+    value: u64,
+    range: RangeInclusive<u64>,
+) -> Result<(), StageError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let range = format!("{} to {}", range.start(), range.end());
+    Err(StageError::OutOfRange { field, value, range })
+}
+
 impl Default for StageConfig {
     fn default() -> Self {
         Self {
@@ -137,21 +151,17 @@ impl StageConfig {
         if media_ip.is_unspecified() {
             return Err(StageError::Unspecified(media_ip));
         }
-        let within = |field, value: u64, low: u64, high: u64, range| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(StageError::OutOfRange { field, value, range })
-            }
-        };
-        within("workers", self.workers as u64, 1, 64, "1 to 64")?;
-        within("max_viewers", self.max_viewers as u64, 1, 100_000, "1 to 100000")?;
-        within("egress_queue_ms", self.egress_queue_ms.into(), 1, 10_000, "1 to 10000")?;
+        within("workers", self.workers as u64, 1..=64)?;
+        within("max_viewers", self.max_viewers as u64, 1..=100_000)?;
+        within("egress_queue_ms", self.egress_queue_ms.into(), 1..=10_000)?;
         self.planted.validate()?;
-        if let Some(bps) = self.egress_bps {
-            within("egress_bps", bps, 10_000, 100_000_000_000, "10 kbit/s to 100 Gbit/s")?;
+        match self.egress_bps {
+            Some(value) if !(10_000..=100_000_000_000).contains(&value) => {
+                let range = "10 kbit/s to 100 Gbit/s".to_owned();
+                Err(StageError::OutOfRange { field: "egress_bps", value, range })
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -23,7 +23,7 @@ pub enum StageError {
         /// Its value.
         value: u64,
         /// The allowed range.
-        range: &'static str,
+        range: String,
     },
     /// A socket could not be had.
     #[error("cannot listen on {address}: {source}")]

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use crate::config::within;
 use crate::error::StageError;
 use crate::source::Codec;
 
@@ -62,55 +63,22 @@ pub struct Planted {
 
 impl Planted {
     pub(crate) fn validate(&self) -> Result<(), StageError> {
-        let within = |field, value: u64, low: u64, high: u64, range| {
-            if (low..=high).contains(&value) {
-                Ok(())
-            } else {
-                Err(StageError::OutOfRange { field, value, range })
-            }
-        };
-        within("work_per_packet", self.work_per_packet.into(), 0, 100_000, "0 to 100000")?;
-        within("copy_per_packet_kb", self.copy_per_packet_kb.into(), 0, 100_000, "0 to 100000")?;
-        within("memory_per_viewer_mb", self.memory_per_viewer_mb.into(), 0, 10_000, "0 to 10000")?;
-        within("crash_at", self.crash_at.unwrap_or(1) as u64, 1, 100_000, "1 to 100000")?;
-        within("backlog", self.backlog.unwrap_or(1).into(), 1, 65_535, "1 to 65535")?;
-        within("accept_pause_ms", self.accept_pause_ms.into(), 0, 60_000, "0 to 60000")?;
-        within(
-            "send_buffer_kb",
-            self.send_buffer_kb.unwrap_or(1).into(),
-            1,
-            1_000_000,
-            "1 to 1000000",
-        )?;
-        within(
-            "receive_buffer_kb",
-            self.receive_buffer_kb.unwrap_or(1).into(),
-            1,
-            1_000_000,
-            "1 to 1000000",
-        )?;
-        within("pictures_max", self.pictures_max.unwrap_or(0) as u64, 0, 100_000, "0 to 100000")?;
-        within(
-            "stutters_beyond",
-            self.stutters_beyond.unwrap_or(0) as u64,
-            0,
-            100_000,
-            "0 to 100000",
-        )?;
-        within(
-            "sound_ends_after_s",
-            self.sound_ends_after_s.unwrap_or(0).into(),
-            0,
-            86_400,
-            "0 to 86400",
-        )?;
-        within(
-            "receive_rate",
-            self.receive_rate.unwrap_or(1).into(),
-            1,
-            10_000_000,
-            "1 to 10000000",
-        )
+        // What is not planted has any value that is allowed.
+        let figures = [
+            ("work_per_packet", self.work_per_packet.into(), 0..=100_000),
+            ("copy_per_packet_kb", self.copy_per_packet_kb.into(), 0..=100_000),
+            ("memory_per_viewer_mb", self.memory_per_viewer_mb.into(), 0..=10_000),
+            ("crash_at", self.crash_at.unwrap_or(1) as u64, 1..=100_000),
+            ("backlog", self.backlog.unwrap_or(1).into(), 1..=65_535),
+            ("accept_pause_ms", self.accept_pause_ms.into(), 0..=60_000),
+            ("send_buffer_kb", self.send_buffer_kb.unwrap_or(1).into(), 1..=1_000_000),
+            ("receive_buffer_kb", self.receive_buffer_kb.unwrap_or(1).into(), 1..=1_000_000),
+            ("pictures_max", self.pictures_max.unwrap_or(0) as u64, 0..=100_000),
+            ("stutters_beyond", self.stutters_beyond.unwrap_or(0) as u64, 0..=100_000),
+            ("sound_ends_after_s", self.sound_ends_after_s.unwrap_or(0).into(), 0..=86_400),
+            ("receive_rate", self.receive_rate.unwrap_or(1).into(), 1..=10_000_000),
+        ];
+        figures.into_iter().try_for_each(|(field, value, range)| within(field, value, range))
     }
 
     /// Aborts the process if a crash is planted at this number of viewers.

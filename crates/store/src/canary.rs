@@ -14,8 +14,6 @@ columns! { CanaryBrowserRow {
 impl Stored for CanaryBrowserRow {
     const TABLE: &'static str = "canary_browser";
     const KEY: &'static str = "browser";
-    const ORDER: &'static str = "browser";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 columns! { CanarySecondRow {
@@ -30,8 +28,6 @@ columns! { CanarySecondRow {
 impl Stored for CanarySecondRow {
     const TABLE: &'static str = "canary";
     const KEY: &'static str = "second, browser";
-    const ORDER: &'static str = "second, browser";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 /// Reads everything about browsers; empty in a run without browsers.

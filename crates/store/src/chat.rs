@@ -11,5 +11,4 @@ columns! { ChatRow {
 impl Stored for ChatRow {
     const TABLE: &'static str = "chat";
     const ORDER: &'static str = "second, cohort";
-    const MAY_BE_ABSENT: bool = true;
 }

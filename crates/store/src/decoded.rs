@@ -19,8 +19,6 @@ columns! { DecodedRow {
 impl Stored for DecodedRow {
     const TABLE: &'static str = "decoded";
     const KEY: &'static str = "second, participant, track";
-    const ORDER: &'static str = "second, participant, track";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 /// Adds rows to the `run.db` at `path`, replacing those of the same second and track. The only

@@ -18,8 +18,6 @@ columns! { HostInfo { host, name, facts, clock_error_us, watcher_cpu_us, watcher
 impl Stored for HostInfo {
     const TABLE: &'static str = "host";
     const KEY: &'static str = "host";
-    const ORDER: &'static str = "host";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 // `upper_limit`, because LIMIT is a keyword of SQL.
@@ -28,8 +26,6 @@ columns! { HostSeries { id = "series", host, metric, unit, labels, limit = "uppe
 impl Stored for HostSeries {
     const TABLE: &'static str = "host_series";
     const KEY: &'static str = "series";
-    const ORDER: &'static str = "series";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 columns! { HostSample { at = "at_us", series, value as Value } }
@@ -40,8 +36,6 @@ columns! { HostSample { at = "at_us", series, value as Value } }
 impl Stored for HostSample {
     const TABLE: &'static str = "host_sample";
     const KEY: &'static str = "at_us, series";
-    const ORDER: &'static str = "at_us, series";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 /// A value of a sample. `NUMERIC` stores integers in a byte or two; NULL stands for NaN: the value
@@ -68,7 +62,6 @@ columns! { HostEvent { host, at = "at_us", kind, detail, process or "NULL" } }
 impl Stored for HostEvent {
     const TABLE: &'static str = "host_event";
     const ORDER: &'static str = "at_us, rowid";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 /// A profile without its frames and stacks, which have tables of their own.
@@ -94,7 +87,6 @@ impl Stored for ProfileRow {
     const TABLE: &'static str = "host_profile";
     const KEY: &'static str = "profile";
     const ORDER: &'static str = "started_at_us, profile";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 struct FrameRow {
@@ -109,8 +101,6 @@ columns! { FrameRow { profile, frame, symbol, module } }
 impl Stored for FrameRow {
     const TABLE: &'static str = "host_profile_frame";
     const KEY: &'static str = "profile, frame";
-    const ORDER: &'static str = "profile, frame";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 struct StackRow {
@@ -128,8 +118,6 @@ columns! { StackRow { profile, stack, pid, tid, thread, count, frames } }
 impl Stored for StackRow {
     const TABLE: &'static str = "host_profile_stack";
     const KEY: &'static str = "profile, stack";
-    const ORDER: &'static str = "profile, stack";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 /// The statements that make the tables.

@@ -15,7 +15,6 @@ impl Stored for HttpRequestRow {
     const TABLE: &'static str = "http_requests";
     const KEY: &'static str = "host, path, method, status, http_version";
     const ORDER: &'static str = "requests DESC, host, path, method, status, http_version";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 /// Adds up all requests.

@@ -15,8 +15,6 @@ columns! { PlannedCohort {
 impl Stored for PlannedCohort {
     const TABLE: &'static str = "planned_cohort";
     const KEY: &'static str = "cohort";
-    const ORDER: &'static str = "cohort";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 columns! { PlannedJoin { participant, cohort, intended_at = "intended_us", leave_at = "leave_us" } }
@@ -24,8 +22,6 @@ columns! { PlannedJoin { participant, cohort, intended_at = "intended_us", leave
 impl Stored for PlannedJoin {
     const TABLE: &'static str = "planned_join";
     const KEY: &'static str = "participant";
-    const ORDER: &'static str = "participant";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 /// Writes the rows of a plan.

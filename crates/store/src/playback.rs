@@ -14,7 +14,6 @@ columns! { PlaybackRow {
 impl Stored for PlaybackRow {
     const TABLE: &'static str = "playback";
     const ORDER: &'static str = "second, cohort";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 columns! { PlayerRow {
@@ -24,8 +23,6 @@ columns! { PlayerRow {
 impl Stored for PlayerRow {
     const TABLE: &'static str = "player";
     const KEY: &'static str = "participant";
-    const ORDER: &'static str = "participant";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 /// Adds up all players.

@@ -21,6 +21,7 @@ columns! { CrowdRow {
 impl Stored for CrowdRow {
     const TABLE: &'static str = "crowd";
     const ORDER: &'static str = "second, cohort";
+    const MAY_BE_ABSENT: bool = false;
 }
 
 array_columns! {
@@ -44,6 +45,7 @@ columns! { SeriesRow {
 impl Stored for SeriesRow {
     const TABLE: &'static str = "series";
     const ORDER: &'static str = "second, cohort, kind DESC";
+    const MAY_BE_ABSENT: bool = false;
 }
 
 columns! { SentRow { second, cohort, kind, tracks, counters as Sums } }
@@ -51,7 +53,6 @@ columns! { SentRow { second, cohort, kind, tracks, counters as Sums } }
 impl Stored for SentRow {
     const TABLE: &'static str = "sent";
     const ORDER: &'static str = "second, cohort, kind DESC";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 columns! { ParticipantRow {
@@ -62,7 +63,7 @@ columns! { ParticipantRow {
 impl Stored for ParticipantRow {
     const TABLE: &'static str = "participant";
     const KEY: &'static str = "participant";
-    const ORDER: &'static str = "participant";
+    const MAY_BE_ABSENT: bool = false;
 }
 
 columns! { TrackRow {
@@ -74,7 +75,7 @@ columns! { TrackRow {
 impl Stored for TrackRow {
     const TABLE: &'static str = "track";
     const KEY: &'static str = "participant, track";
-    const ORDER: &'static str = "participant, track";
+    const MAY_BE_ABSENT: bool = false;
 
     fn withdraw_sender_clock(&mut self) {
         self.absolute_delay.withdraw(CaptureBasis::SenderReport);
@@ -88,7 +89,6 @@ columns! { LayerSwitchRow {
 impl Stored for LayerSwitchRow {
     const TABLE: &'static str = "layer_switch";
     const ORDER: &'static str = "requested_us, participant, track";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 // The column `worker` of earlier versions is a thread; what is a worker today has another name, so
@@ -104,6 +104,7 @@ impl Stored for GeneratorRow {
     // By second, machine and thread. Columns are numbered here because names differ between
     // versions.
     const ORDER: &'static str = "1, 14, 2";
+    const MAY_BE_ABSENT: bool = false;
 }
 
 columns! { EventRow { at = "at_us", participant, kind, count, detail } }
@@ -111,6 +112,7 @@ columns! { EventRow { at = "at_us", participant, kind, count, detail } }
 impl Stored for EventRow {
     const TABLE: &'static str = "event";
     const ORDER: &'static str = "at_us, rowid";
+    const MAY_BE_ABSENT: bool = false;
 }
 
 /// How a participant ended: `outcome`, `failure_reason`, `failure_detail`; all NULL until it ends.

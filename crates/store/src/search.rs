@@ -12,7 +12,6 @@ columns! { ExperienceRow {
 impl Stored for ExperienceRow {
     const TABLE: &'static str = "experience";
     const ORDER: &'static str = "second, cohort";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 array_columns! { ByClause: [u32; Clause::ALL.len()], Clause::ALL.map(clause_column) }
@@ -35,8 +34,6 @@ columns! { HoldRow {
 impl Stored for HoldRow {
     const TABLE: &'static str = "hold";
     const KEY: &'static str = "number";
-    const ORDER: &'static str = "number";
-    const MAY_BE_ABSENT: bool = true;
 }
 
 array_columns! {

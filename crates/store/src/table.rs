@@ -134,11 +134,11 @@ pub(crate) trait Stored: Columns {
     const TABLE: &'static str;
     /// The columns of its primary key, separated by commas; empty where rows are only appended.
     const KEY: &'static str = "";
-    /// The order in which rows are read.
-    const ORDER: &'static str;
+    /// The order in which rows are read: that of the key, unless it says otherwise.
+    const ORDER: &'static str = Self::KEY;
     /// Whether not every folder has the table: those of earlier versions, or of runs without such
     /// rows, which read as none.
-    const MAY_BE_ABSENT: bool = false;
+    const MAY_BE_ABSENT: bool = true;
 
     /// Takes back what a sender's clock said that was found wrong later.
     fn withdraw_sender_clock(&mut self) {}

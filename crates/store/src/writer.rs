@@ -42,25 +42,22 @@ impl RunWriter {
         info: &RunInfo,
         at_work: Option<AtWork>,
     ) -> Result<Self, StoreError> {
-        let connection = opened::open(&path)?;
-        let mut writer = Self {
-            connection,
-            path,
-            waiting: Waiting::default(),
-            rows_lost: 0,
-            rows_lost_stored: 0,
-            _at_work: at_work,
-        };
+        let mut writer = Self::on(path, at_work)?;
         writer.prepare(info).map_err(|error| StoreError::from_sql(&writer.path, error))?;
         Ok(writer)
     }
 
     /// Goes on writing a file that has its tables.
     pub(crate) fn reopen(path: PathBuf, at_work: Option<AtWork>) -> Result<Self, StoreError> {
-        let connection = opened::open(&path)?;
-        Self::tune(&connection).map_err(|error| StoreError::from_sql(&path, error))?;
+        let writer = Self::on(path, at_work)?;
+        Self::tune(&writer.connection)
+            .map_err(|error| StoreError::from_sql(&writer.path, error))?;
+        Ok(writer)
+    }
+
+    fn on(path: PathBuf, at_work: Option<AtWork>) -> Result<Self, StoreError> {
         Ok(Self {
-            connection,
+            connection: opened::open(&path)?,
             path,
             waiting: Waiting::default(),
             rows_lost: 0,

@@ -43,13 +43,7 @@ pub(crate) fn start_engine(
         }
     };
     let wall = wall_clock();
-    let factory = participant_factory(
-        prepared.plan,
-        &prepared.permission,
-        &prepared.pages,
-        (wall, config.worker),
-        prepared.traces.clone(),
-    )?;
+    let factory = participant_factory(prepared, wall, config.worker)?;
     let (rows, received) = mpsc::sync_channel(ROWS_WAITING_MAX);
     let handle = throng_engine::run(config, factory, rows.clone()).map_err(CliError::invalid)?;
     Ok((handle, received, rows))
@@ -98,13 +92,7 @@ impl EnginePart<'_> {
         };
         let (at, unix_ns) = self.wall;
         let wall = WallClock { at, unix_ns: u64::try_from(unix_ns).unwrap_or(0) };
-        let factory = participant_factory(
-            prepared.plan,
-            &prepared.permission,
-            &prepared.pages,
-            (wall, config.worker),
-            prepared.traces.clone(),
-        )?;
+        let factory = participant_factory(prepared, wall, config.worker)?;
         Ok(PreparedEngine { config, factory })
     }
 }
