@@ -34,12 +34,7 @@ impl RoleCounts {
 
     /// The noun for one of them.
     pub(crate) fn one(self) -> &'static str {
-        match self {
-            Self { publishers: 0, is_chat: true, .. } => "chatter",
-            Self { publishers: 0, .. } => "viewer",
-            Self { viewers: 0, .. } => "publisher",
-            _ => "participant",
-        }
+        self.many().trim_end_matches('s')
     }
 
     /// The noun for all of them.

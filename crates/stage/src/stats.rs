@@ -69,28 +69,29 @@ pub struct WorkerStats {
     pub cpu_us: u64,
 }
 
-/// Counters of one worker, written only by its thread.
-#[derive(Debug, Default)]
-pub(crate) struct WorkerCounters {
-    pub(crate) viewers: AtomicU64,
-    pub(crate) viewers_connected: AtomicU64,
-    pub(crate) packets_sent: AtomicU64,
-    pub(crate) bytes_sent: AtomicU64,
-    pub(crate) link_drops: AtomicU64,
-    pub(crate) send_errors: AtomicU64,
-    pub(crate) frame_drops: AtomicU64,
-    pub(crate) nacks_received: AtomicU64,
-    pub(crate) packets_resent: AtomicU64,
-    pub(crate) resend_misses: AtomicU64,
-    pub(crate) key_frame_requests: AtomicU64,
-    pub(crate) receiver_reports: AtomicU64,
-    pub(crate) fraction_lost_sum: AtomicU64,
-    pub(crate) datagrams_received: AtomicU64,
-    pub(crate) datagrams_refused: AtomicU64,
-    pub(crate) published_packets: AtomicU64,
-    pub(crate) busy_permille: AtomicU64,
-    pub(crate) frame_lag_us: AtomicU64,
-    pub(crate) cpu_us: AtomicU64,
+macro_rules! worker_counters {
+    (summed: $($summed:ident)+; own: $($own:ident)+) => {
+        /// Counters of one worker, written only by its thread.
+        #[derive(Debug, Default)]
+        pub(crate) struct WorkerCounters {
+            $(pub(crate) $summed: AtomicU64,)+
+            $(pub(crate) $own: AtomicU64,)+
+        }
+
+        impl StageStats {
+            fn add_sums(&mut self, worker: &WorkerCounters) {
+                $(self.$summed += worker.$summed.load(Relaxed);)+
+            }
+        }
+    };
+}
+
+// A snapshot has the sums of the first ones by the same names.
+worker_counters! {
+    summed: viewers_connected packets_sent bytes_sent link_drops send_errors nacks_received
+        packets_resent resend_misses key_frame_requests datagrams_received datagrams_refused
+        published_packets;
+    own: viewers frame_drops receiver_reports fraction_lost_sum busy_permille frame_lag_us cpu_us
 }
 
 /// Adds to a counter that only this thread writes.
@@ -102,19 +103,8 @@ impl StageStats {
     /// Adds what one worker counted.
     pub(crate) fn absorb(&mut self, name: String, worker: &WorkerCounters) {
         let get = |counter: &AtomicU64| counter.load(Relaxed);
-        self.viewers_connected += get(&worker.viewers_connected);
-        self.packets_sent += get(&worker.packets_sent);
-        self.bytes_sent += get(&worker.bytes_sent);
-        self.link_drops += get(&worker.link_drops);
-        self.send_errors += get(&worker.send_errors);
+        self.add_sums(worker);
         self.worker_frame_drops += get(&worker.frame_drops);
-        self.nacks_received += get(&worker.nacks_received);
-        self.packets_resent += get(&worker.packets_resent);
-        self.resend_misses += get(&worker.resend_misses);
-        self.key_frame_requests += get(&worker.key_frame_requests);
-        self.datagrams_received += get(&worker.datagrams_received);
-        self.datagrams_refused += get(&worker.datagrams_refused);
-        self.published_packets += get(&worker.published_packets);
         let reports = get(&worker.receiver_reports);
         if reports > 0 {
             // Fractions are eighths of bits: 256 is everything (RFC 3550 §6.4.1).

@@ -30,7 +30,7 @@ pub(crate) use measure::{
 };
 pub(crate) use media::{Container, Media, MediaCommand, MediaMake, VideoCodec};
 pub(crate) use outputs::Outputs;
-pub(crate) use parsers::{duration, with_unit};
+pub(crate) use parsers::{duration, networks, with_unit};
 pub(crate) use price::Price;
 pub(crate) use requests::Requests;
 pub(crate) use run::{Check, Common, Consent, Find, ReceiveWay, Report, Run, View};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use throng_scenario::Network;
 use throng_scenario::units::{self, UnitError};
 
 use crate::console::CliError;
@@ -18,6 +19,15 @@ pub(crate) fn with_unit<T>(
     parse: fn(&str) -> Result<T, UnitError>,
 ) -> Result<T, CliError> {
     parse(text).map_err(|error| CliError::usage(format!("{flag}: {error}")))
+}
+
+/// Networks that may get load too, the values of `--allow-target`.
+pub(crate) fn networks(texts: &[String]) -> Result<Vec<Network>, CliError> {
+    let network = |text: &String| {
+        text.parse::<Network>()
+            .map_err(|error| CliError::usage(format!("--allow-target {text}: {error}")))
+    };
+    texts.iter().map(network).collect()
 }
 
 /// A number of viewers.

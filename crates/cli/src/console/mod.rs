@@ -13,5 +13,7 @@ pub(crate) use exit::{CliError, Exit};
 pub(crate) use interrupt::{BY_PARENT, Interrupt};
 pub(crate) use messages::{LogWriter, print, print_json, say, say_lines};
 pub(crate) use screen::{Screen, can_be_drawn_on, is_dumb};
-pub(crate) use style::{ACCENT, BAD, FULL_THREAD_RATIO, GOOD, QUIET, titled};
+pub(crate) use style::{
+    ACCENT, BAD, FULL_THREAD_RATIO, GOOD, QUIET, head_line, no_rows, sparkline, titled,
+};
 pub(crate) use writer::{Frames, Stream, wait};

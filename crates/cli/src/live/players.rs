@@ -3,14 +3,14 @@
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
-use ratatui::widgets::{Paragraph, Row, Table};
+use ratatui::widgets::{Row, Table};
 use throng_engine::LiveSnapshot;
 use throng_engine::live::{LivePlayers, ParticipantFigures, PlayerFigures};
 use throng_observation::PlaybackRow;
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
 
 use super::words::{Chart, fps, last, ms, quantiles, quantiles_ms};
-use crate::console::{QUIET, titled};
+use crate::console::{QUIET, no_rows, titled};
 
 /// The time until playback began; empty where nobody is a player.
 pub(super) fn startup(live: &LiveSnapshot) -> String {
@@ -59,8 +59,7 @@ pub(super) fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot)
         .collect();
     if troubled.is_empty() {
         let text = if live.worst.is_empty() { "" } else { "no viewer has problems" };
-        return frame
-            .render_widget(Paragraph::new(text).style(Style::new().fg(QUIET)).block(title), area);
+        return frame.render_widget(no_rows(text, title), area);
     }
     let head = Row::new(["viewer", "state", "stalled", "buffer", "delivery", "stalls in all"])
         .style(Style::new().fg(QUIET));

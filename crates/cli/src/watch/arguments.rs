@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_scenario::{AddressPolicy, Network, units};
+use throng_scenario::{AddressPolicy, units};
 use throng_watch::remote::Consent;
 use throng_watch::{SourceConfig, Target, WatchConfig};
 
-use crate::args::{Watch, duration, with_unit};
+use crate::args::{Watch, duration, networks, with_unit};
 use crate::console::CliError;
 
 impl Watch {
@@ -24,11 +24,7 @@ impl Watch {
 
     /// The logs and endpoints that are read in addition to the counters.
     pub(crate) fn sources(&self) -> Result<SourceConfig, CliError> {
-        let network = |text: &String| {
-            text.parse::<Network>()
-                .map_err(|error| CliError::usage(format!("--allow-target {text}: {error}")))
-        };
-        let networks = self.allow_target.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+        let networks = networks(&self.allow_target)?;
         let own = throng_engine::preflight::own_addresses();
         let reach = AddressPolicy::new(own, networks).with_this_host();
         let sources = SourceConfig {

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Modifier, Style};
-use ratatui::text::{Line, Span};
-use ratatui::widgets::{Paragraph, Row, Sparkline, Table};
+use ratatui::style::Style;
+use ratatui::text::Line;
+use ratatui::widgets::{Paragraph, Row, Table};
 use throng_observation::host::{is_stacked_disk, is_upper_interface, lowest};
 use throng_observation::units::{bytes, percent};
 use throng_observation::untrusted;
 
 use super::figures::{Figure, Figures};
-use crate::console::{ACCENT, BAD, FULL_THREAD_RATIO, GOOD, QUIET, titled};
+use crate::console::{BAD, FULL_THREAD_RATIO, GOOD, QUIET, head_line, sparkline, titled};
 
 pub(super) fn draw(frame: &mut Frame<'_>, title: &str, figures: &Figures, at: Duration) {
     let [head, host, chart, threads, wrong, own] = Layout::vertical([
@@ -25,12 +25,8 @@ pub(super) fn draw(frame: &mut Frame<'_>, title: &str, figures: &Figures, at: Du
         Constraint::Length(2),
     ])
     .areas(frame.area());
-    let line = Line::from(vec![
-        Span::styled("throng watch ", Style::new().add_modifier(Modifier::BOLD)),
-        Span::raw(untrusted::line(title)),
-        Span::styled(format!("  {:.0} s  ", at.as_secs_f64()), Style::new().fg(ACCENT)),
-        Span::styled("q ends", Style::new().fg(QUIET)),
-    ]);
+    let at = format!("{:.0} s", at.as_secs_f64());
+    let line = head_line("throng watch ", title, &at, "q ends");
     frame.render_widget(Paragraph::new(line), head);
     draw_host(frame, host, figures);
     draw_chart(frame, chart, figures);
@@ -104,12 +100,7 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {
     let seen =
         figures.busy.iter().skip(skipped).map(|busy| (busy / cores * 1000.0).max(0.0) as u64);
     let title = format!("Cores busy, of {cores:.0}");
-    let chart = Sparkline::default()
-        .data(seen.collect::<Vec<_>>())
-        .max(1000)
-        .style(Style::new().fg(GOOD))
-        .block(titled(&title));
-    frame.render_widget(chart, area);
+    frame.render_widget(sparkline(&title, seen.collect(), GOOD), area);
 }
 
 fn draw_threads(frame: &mut Frame<'_>, area: Rect, figures: &Figures) {

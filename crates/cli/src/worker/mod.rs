@@ -41,7 +41,7 @@ pub(crate) fn worker(command: &args::Worker) -> Result<Exit, CliError> {
         config.url = first_line()?;
         end_with_input(interrupt.clone())?;
     }
-    let allowed = networks(&command.allow_target)?;
+    let allowed = args::networks(&command.allow_target)?;
     let clock_source = ClockSource::of(command.clock_error.as_deref())?;
     let offer = offer(command)?;
     let name = offer.name.clone();
@@ -86,14 +86,6 @@ fn end_with_input(interrupt: Interrupt) -> Result<(), CliError> {
         interrupt.set();
     });
     reading.map(drop).map_err(CliError::invalid)
-}
-
-fn networks(texts: &[String]) -> Result<Vec<Network>, CliError> {
-    let network = |text: &String| {
-        text.parse::<Network>()
-            .map_err(|error| CliError::usage(format!("--allow-target {text}: {error}")))
-    };
-    texts.iter().map(network).collect()
 }
 
 fn offer(command: &args::Worker) -> Result<Offer, CliError> {

@@ -306,13 +306,8 @@ impl Cgroup {
             let [reads, writes] = &mut meters.io;
             let now = Instant::now();
             reads.put(sink, now, read, 1.0, &SeriesSpec::new(&metric::CGROUP_READ_BYTES, &labels));
-            writes.put(
-                sink,
-                now,
-                written,
-                1.0,
-                &SeriesSpec::new(&metric::CGROUP_WRITE_BYTES, &labels),
-            );
+            let spec = SeriesSpec::new(&metric::CGROUP_WRITE_BYTES, &labels);
+            writes.put(sink, now, written, 1.0, &spec);
         }
         if let Some(pressure) = &mut self.files.pressure {
             pressure.read(sink, reader, &labels);
@@ -348,13 +343,8 @@ impl Cpu {
             meters.quota.put(sink, now, cores, &SeriesSpec::new(&metric::CGROUP_CPU_QUOTA, labels));
         }
         if let Some(us) = throttled_us {
-            meters.throttled.put(
-                sink,
-                now,
-                us,
-                1e-6,
-                &SeriesSpec::new(&metric::CGROUP_THROTTLED, labels),
-            );
+            let spec = SeriesSpec::new(&metric::CGROUP_THROTTLED, labels);
+            meters.throttled.put(sink, now, us, 1e-6, &spec);
         }
         if let (Some(periods), Some(throttled)) = (periods, throttled_periods)
             && let Some((periods_before, throttled_before)) =
@@ -473,13 +463,8 @@ impl Memory {
             let hits =
                 if self.is_v2 { scan::find(text, b"max") } else { cgroup_files::level(text) };
             if let Some(hits) = hits {
-                meters.hits.put(
-                    sink,
-                    now,
-                    hits,
-                    1.0,
-                    &SeriesSpec::new(&metric::CGROUP_MEMORY_LIMIT_HITS, labels),
-                );
+                let spec = SeriesSpec::new(&metric::CGROUP_MEMORY_LIMIT_HITS, labels);
+                meters.hits.put(sink, now, hits, 1.0, &spec);
             }
         }
         if let Some(Ok(text)) = self.oom.as_ref().map(|file| reader.one(file)) {

@@ -143,12 +143,8 @@ impl Machine {
             if let Some(open) = open {
                 // Without a limit the kernel shows the largest signed number.
                 let max = max.filter(|max| *max < 1 << 62).map(|max| max as f64);
-                self.files.put(
-                    sink,
-                    Instant::now(),
-                    open as f64,
-                    &SeriesSpec::host(&metric::HOST_FILES).limit(max),
-                );
+                let spec = SeriesSpec::host(&metric::HOST_FILES).limit(max);
+                self.files.put(sink, Instant::now(), open as f64, &spec);
             }
         }
     }
@@ -169,32 +165,19 @@ impl Cpus {
                     }
                 }
                 Line::ContextSwitches(count) if is_slow => {
-                    self.switches.put(
-                        sink,
-                        now,
-                        count,
-                        1.0,
-                        &SeriesSpec::host(&metric::HOST_CONTEXT_SWITCHES),
-                    );
+                    let spec = SeriesSpec::host(&metric::HOST_CONTEXT_SWITCHES);
+                    self.switches.put(sink, now, count, 1.0, &spec);
                 }
                 Line::Forks(count) if is_slow => {
                     self.forks.put(sink, now, count, 1.0, &SeriesSpec::host(&metric::HOST_FORKS));
                 }
                 Line::Running(count) => {
-                    self.running.put(
-                        sink,
-                        now,
-                        count as f64,
-                        &SeriesSpec::host(&metric::HOST_PROCS_RUNNING),
-                    );
+                    let spec = SeriesSpec::host(&metric::HOST_PROCS_RUNNING);
+                    self.running.put(sink, now, count as f64, &spec);
                 }
                 Line::Blocked(count) => {
-                    self.blocked.put(
-                        sink,
-                        now,
-                        count as f64,
-                        &SeriesSpec::host(&metric::HOST_PROCS_BLOCKED),
-                    );
+                    let spec = SeriesSpec::host(&metric::HOST_PROCS_BLOCKED);
+                    self.blocked.put(sink, now, count as f64, &spec);
                 }
                 Line::ContextSwitches(_) | Line::Forks(_) => {}
             }
@@ -216,12 +199,8 @@ impl Core {
         let fast = self.fast.replace(times).and_then(|before| times.since(&before));
         if let (Some(shares), Some(meter)) = (fast, self.meters.get_mut(BUSY)) {
             let busy = shares.last().copied().unwrap_or(0.0);
-            meter.put(
-                sink,
-                now,
-                busy,
-                &SeriesSpec::new(&metric::CORE_BUSY, &labels).limit(Some(1.0)),
-            );
+            let spec = SeriesSpec::new(&metric::CORE_BUSY, &labels).limit(Some(1.0));
+            meter.put(sink, now, busy, &spec);
         }
         if !is_slow {
             return;
@@ -229,12 +208,8 @@ impl Core {
         if let Some(shares) = self.slow.replace(times).and_then(|before| times.since(&before)) {
             let modes = self.meters.iter_mut().zip(shares).zip(CORE_MODES).take(BUSY);
             for ((meter, share), kind) in modes {
-                meter.put_if_nonzero(
-                    sink,
-                    now,
-                    share,
-                    &SeriesSpec::new(kind, &labels).limit(Some(1.0)),
-                );
+                let spec = SeriesSpec::new(kind, &labels).limit(Some(1.0));
+                meter.put_if_nonzero(sink, now, share, &spec);
             }
         }
     }
@@ -336,12 +311,8 @@ impl DiskMeters {
         for (rate, (count, scale, kind)) in self.rates.iter_mut().zip(figures) {
             rate.put(sink, now, count, scale, &SeriesSpec::new(kind, &labels));
         }
-        self.in_flight.put(
-            sink,
-            now,
-            disk.in_flight as f64,
-            &SeriesSpec::new(&metric::DISK_IN_FLIGHT, &labels),
-        );
+        let spec = SeriesSpec::new(&metric::DISK_IN_FLIGHT, &labels);
+        self.in_flight.put(sink, now, disk.in_flight as f64, &spec);
         let counts = [disk.reads, disk.ms_reading, disk.writes, disk.ms_writing];
         if let Some(before) = self.before.replace(counts) {
             let [reads, reading, writes, writing] = {
@@ -358,12 +329,8 @@ impl DiskMeters {
             ];
             for (meter, (requests, ms, kind)) in self.awaits.iter_mut().zip(kinds) {
                 if requests > 0 {
-                    meter.put(
-                        sink,
-                        now,
-                        ms as f64 / requests as f64,
-                        &SeriesSpec::new(kind, &labels),
-                    );
+                    let spec = SeriesSpec::new(kind, &labels);
+                    meter.put(sink, now, ms as f64 / requests as f64, &spec);
                 }
             }
         }

@@ -461,12 +461,8 @@ fn read_softnet(cpus: &mut HashMap<u32, ([Rate; 4], Meter)>, sink: &Sink, text: 
             rate.put(sink, now, count, 1.0, &SeriesSpec::new(kind, &labels));
         }
         if let Some(packets) = cpu.backlog {
-            backlog.put(
-                sink,
-                now,
-                packets as f64,
-                &SeriesSpec::new(&metric::SOFTNET_BACKLOG, &labels),
-            );
+            let spec = SeriesSpec::new(&metric::SOFTNET_BACKLOG, &labels);
+            backlog.put(sink, now, packets as f64, &spec);
         }
     }
 }

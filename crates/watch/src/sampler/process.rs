@@ -138,12 +138,8 @@ impl Process {
         let labels = [("process", &*self.name), ("pid", &*pid)];
         let meters = &mut *self.meters;
         let blocked = self.threads.blocked() as f64;
-        meters.blocked.put(
-            sink,
-            now,
-            blocked,
-            &SeriesSpec::new(&metric::PROCESS_THREADS_BLOCKED, &labels),
-        );
+        let spec = SeriesSpec::new(&metric::PROCESS_THREADS_BLOCKED, &labels);
+        meters.blocked.put(sink, now, blocked, &spec);
         if let Some(pages) = statm::resident_pages(reader.one(&self.statm)?) {
             let bytes = pages as f64 * units.page_bytes as f64;
             meters.rss.put(sink, now, bytes, &SeriesSpec::new(&metric::PROCESS_RSS, &labels));

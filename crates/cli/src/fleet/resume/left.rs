@@ -15,7 +15,7 @@ use throng_store::RunFolder;
 use super::super::record::{Collected, Record};
 use super::super::{build, coordinate, error, feed};
 use super::collecting::{Collecting, is_the_coordinators};
-use crate::args::Common;
+use crate::args::{Common, networks};
 use crate::console::{CliError, Exit, Interrupt};
 
 /// A run whose coordinator is gone.
@@ -90,11 +90,7 @@ impl Left {
 
     /// The networks in which a bus may be plain.
     pub(super) fn allowed(&self, common: &Common) -> Result<Vec<Network>, CliError> {
-        let network = |text: &String| {
-            text.parse::<Network>()
-                .map_err(|error| CliError::usage(format!("--allow-target {text}: {error}")))
-        };
-        let mut allowed = common.allow_target.iter().map(network).collect::<Result<Vec<_>, _>>()?;
+        let mut allowed = networks(&common.allow_target)?;
         allowed.extend(self.plan.target.allow.iter().copied());
         Ok(allowed)
     }

@@ -2,8 +2,7 @@
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Color, Style};
-use ratatui::widgets::Sparkline;
+use ratatui::style::Color;
 use throng_engine::LiveSnapshot;
 use throng_observation::ChatRow;
 use throng_observation::run::SeriesRow;
@@ -11,7 +10,7 @@ use throng_observation::units::{bit_rate, percent};
 
 use super::super::words::{Chart, fps, last, ms};
 use super::super::{Who, chat, players};
-use crate::console::{GOOD, titled};
+use crate::console::{GOOD, sparkline};
 
 pub(super) fn draw_charts(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, who: Who) {
     let rows =
@@ -74,10 +73,5 @@ fn draw_chart(frame: &mut Frame<'_>, area: Rect, title: &str, values: &[f64], hi
     let top = seen.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let scaled: Vec<u64> = seen.iter().map(|v| (v / top * 1000.0).max(0.0) as u64).collect();
     let colour = if high_is_bad { Color::Yellow } else { GOOD };
-    let chart = Sparkline::default()
-        .data(scaled)
-        .max(1000)
-        .style(Style::new().fg(colour))
-        .block(titled(title));
-    frame.render_widget(chart, area);
+    frame.render_widget(sparkline(title, scaled, colour), area);
 }

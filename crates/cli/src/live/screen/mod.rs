@@ -11,12 +11,11 @@ mod worst;
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use throng_engine::LiveSnapshot;
 use throng_engine::live::RunState;
-use throng_observation::untrusted;
 
 use self::charts::draw_charts;
 use self::crowd::draw_crowd;
@@ -24,7 +23,7 @@ use self::judged::{draw_objectives, draw_search};
 use self::machines::{draw_health, draw_servers};
 use self::worst::draw_worst;
 use super::{State, Who};
-use crate::console::{ACCENT, QUIET};
+use crate::console::{ACCENT, QUIET, head_line};
 
 /// Objectives that are shown; the report has all.
 const OBJECTIVES_MAX: usize = 8;
@@ -88,12 +87,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, title: &str, live: &LiveSnapshot
         RunState::Leaving => "leaving",
         RunState::Finished => "finished",
     };
-    let line = Line::from(vec![
-        Span::styled("throng ", Style::new().add_modifier(Modifier::BOLD)),
-        Span::raw(untrusted::line(title)),
-        Span::styled(format!("  {stage}  "), Style::new().fg(ACCENT)),
-        Span::styled("q ends the run and reports", Style::new().fg(QUIET)),
-    ]);
+    let line = head_line("throng ", title, stage, "q ends the run and reports");
     frame.render_widget(Paragraph::new(line), text);
     let (at, end) = (live.at.as_secs_f64().max(0.0), live.ends_at.as_secs_f64());
     let [clock, bar] = Layout::horizontal([Constraint::Length(18), Constraint::Min(0)]).areas(bar);

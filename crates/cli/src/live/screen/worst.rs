@@ -3,7 +3,7 @@
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Rect};
 use ratatui::style::Style;
-use ratatui::widgets::{Paragraph, Row, Table};
+use ratatui::widgets::{Row, Table};
 use throng_engine::LiveSnapshot;
 use throng_engine::live::TrackFigures;
 use throng_observation::MediaKind;
@@ -11,7 +11,7 @@ use throng_observation::units::{bytes, percent};
 
 use super::super::players;
 use super::super::words::ms;
-use crate::console::{QUIET, titled};
+use crate::console::{QUIET, no_rows, titled};
 
 pub(super) fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot) {
     if live.playback.is_some() {
@@ -23,8 +23,7 @@ pub(super) fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot)
     if !live.worst.iter().any(|participant| participant.tracks.iter().any(|track| is_shown(&track)))
     {
         let text = if live.worst.is_empty() { "" } else { "no track has problems" };
-        return frame
-            .render_widget(Paragraph::new(text).style(Style::new().fg(QUIET)).block(title), area);
+        return frame.render_widget(no_rows(text, title), area);
     }
     let head =
         Row::new(["viewer", "track", "loss", "fps", "delay max", "received in all", "lost in all"])
