@@ -71,6 +71,12 @@ impl Reading {
         Self { fail: Some(value), ..Self::default() }
     }
 
+    /// The reading that is the highest under the failing load; that of nothing without any.
+    pub(crate) fn worst(all: impl IntoIterator<Item = Self>) -> Self {
+        let highest = all.into_iter().max_by(|a, b| a.fail().total_cmp(&b.fail()));
+        highest.unwrap_or_default()
+    }
+
     pub(crate) fn fail(&self) -> f64 {
         self.fail.unwrap_or(0.0)
     }

@@ -4,7 +4,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::{Candidate, CheckResult, Evidence, NoFinding, ruled_out};
-use crate::context::Context;
+use crate::context::{Context, Reading};
 use crate::demand::Resource;
 
 pub(super) const KEY: &str = "conntrack";
@@ -16,11 +16,8 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let (_, reading, limit) = context
         .fullest(&metric::CONNTRACK_ENTRIES)
         .ok_or(NoFinding::NotMonitored("connection tracking"))?;
-    let refused = [&metric::CONNTRACK_DROPS, &metric::CONNTRACK_INSERT_FAILED]
-        .map(|metric| context.rate(metric))
-        .into_iter()
-        .max_by(|a, b| a.fail().total_cmp(&b.fail()))
-        .unwrap_or_default();
+    let refused = [&metric::CONNTRACK_DROPS, &metric::CONNTRACK_INSERT_FAILED];
+    let refused = Reading::worst(refused.map(|metric| context.rate(metric)));
     let share = reading.fail() / limit;
     if share < FULL_MIN && !(refused.begins() && refused.fail() >= 0.1) {
         return ruled_out(format!(

@@ -48,7 +48,7 @@ impl<'a> Line<'a> {
         // A class and its parent count the same packets: the highest of them, not their sum.
         let worst = |metric: &Metric, of: &dyn Fn(&MeasuredSeries<'_>) -> Reading| {
             let list = on_interface(context, metric, interface);
-            list.iter().map(of).max_by(|a, b| a.fail().total_cmp(&b.fail())).unwrap_or_default()
+            Reading::worst(list.iter().map(of))
         };
         let overlimits = worst(&metric::QDISC_OVERLIMITS, &mean);
         let packets = on_interface(context, &metric::NIC_TX_PACKETS, interface).first().map(mean);

@@ -5,8 +5,6 @@
 pub const DONE: u16 = 3;
 /// `NLMSG_ERROR`: an error, or an acknowledgement if its code is 0.
 pub const ERROR: u16 = 2;
-/// `RTM_NEWLINK`: a network interface.
-pub const NEW_LINK: u16 = 16;
 /// A queueing discipline.
 pub const NEW_QDISC: u16 = 36;
 /// A socket.

@@ -21,6 +21,7 @@ mod unwind;
 
 use options::FREQUENCY_HZ_MAX;
 pub use options::{Cost, FREQUENCY_HZ, Options, STATE_FREQUENCY_HZ};
+pub use perf::TracepointCounter;
 pub use processes::tree::{named as processes_named, with_descendants};
 pub(crate) use symbols::elf::is_go;
 #[doc(hidden)]

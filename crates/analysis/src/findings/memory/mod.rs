@@ -50,11 +50,7 @@ impl Memory {
             limit: memory_limit(context.host),
             host: total.map_or_else(Reading::default, in_use),
             kills: kills(context),
-            stall: stalls
-                .map(|metric| context.sum(metric))
-                .into_iter()
-                .max_by(|a, b| a.fail().total_cmp(&b.fail()))
-                .unwrap_or_default(),
+            stall: Reading::worst(stalls.map(|metric| context.sum(metric))),
             refused: context.log_lines(&["out_of_memory"]),
         }
     }

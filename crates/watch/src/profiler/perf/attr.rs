@@ -17,6 +17,7 @@ pub(crate) const REGISTERS_COUNT: usize = REGISTERS.count_ones() as usize;
 pub(crate) const SAMPLE_ID_BYTES: usize = 16;
 
 const TYPE_SOFTWARE: u32 = 1;
+const TYPE_TRACEPOINT: u32 = 2;
 const COUNT_SW_CPU_CLOCK: u64 = 0;
 
 mod sample {
@@ -30,6 +31,7 @@ mod sample {
 
 mod flag {
     pub(super) const DISABLED: u64 = 1 << 0;
+    pub(super) const INHERIT: u64 = 1 << 1;
     pub(super) const EXCLUDE_IDLE: u64 = 1 << 7;
     pub(super) const MMAP: u64 = 1 << 8;
     pub(super) const COMM: u64 = 1 << 9;
@@ -70,6 +72,17 @@ pub(super) struct Attr {
 const _: () = assert!(size_of::<Attr>() == 112, "PERF_ATTR_SIZE_VER5");
 
 impl Attr {
+    /// A tracepoint by its number, without samples, in threads too that start later.
+    pub(super) fn tracepoint(number: u64) -> Self {
+        Self {
+            kind: TYPE_TRACEPOINT,
+            size: size_of::<Self>() as u32,
+            config: number,
+            flags: flag::DISABLED | flag::INHERIT,
+            ..Self::default()
+        }
+    }
+
     /// The software clock `cpu-clock`, which needs no hardware counters; virtual machines seldom
     /// have them.
     pub(super) fn cpu_clock(frequency_hz: u32, with_stacks: bool, wakeup_watermark: u32) -> Self {

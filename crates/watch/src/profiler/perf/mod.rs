@@ -8,9 +8,11 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 mod attr;
+mod counter;
 mod record;
 mod ring;
 
+pub use counter::TracepointCounter;
 pub(crate) use record::{Event, Ids, Mmap, Record, Sample, UserStack};
 pub(crate) use ring::RingError;
 

@@ -11,7 +11,7 @@ use super::attr::Attr;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
 /// `PERF_EVENT_IOC_ENABLE` and `PERF_EVENT_IOC_DISABLE`.
-const IOC_ENABLE: libc::Ioctl = 0x2400;
+pub(super) const IOC_ENABLE: libc::Ioctl = 0x2400;
 const IOC_DISABLE: libc::Ioctl = 0x2401;
 /// Offsets of the positions in `struct perf_event_mmap_page`.
 const DATA_HEAD: usize = 1024;
@@ -26,6 +26,37 @@ pub(crate) enum RingError {
     /// The kernel refused the memory of the ring.
     #[error("mmap of the perf ring: {0}")]
     Map(#[source] io::Error),
+}
+
+/// Opens an event of `pid` (0: this process, -1: all) on `cpu` (-1: any).
+pub(super) fn open(attr: &Attr, pid: libc::pid_t, cpu: libc::c_int) -> io::Result<File> {
+    // SAFETY: `attr` is a live `perf_event_attr` that carries its own size; the other arguments are
+    // plain numbers.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            std::ptr::from_ref(attr),
+            pid,
+            cpu,
+            -1 as libc::c_int,
+            FLAG_FD_CLOEXEC,
+        )
+    };
+    let fd = i32::try_from(fd).unwrap_or(-1);
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call above returned this descriptor, and nothing else owns it.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// Enables or disables an event.
+pub(super) fn control(event: &File, request: libc::Ioctl) -> io::Result<()> {
+    // SAFETY: both requests take a plain number and access no memory of this process.
+    match unsafe { libc::ioctl(event.as_raw_fd(), request, 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// The sampling clock of one CPU with its ring buffer.
@@ -45,24 +76,7 @@ impl Ring {
     /// Opens a disabled clock on `cpu` for all processes.
     pub(super) fn open(attr: &Attr, cpu: u32, data_pages: usize) -> Result<Self, RingError> {
         let cpu = libc::c_int::try_from(cpu).unwrap_or(libc::c_int::MAX);
-        // SAFETY: `attr` is a live `perf_event_attr` that carries its own size; the other arguments
-        // are plain numbers.
-        let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                std::ptr::from_ref(attr),
-                -1 as libc::pid_t,
-                cpu,
-                -1 as libc::c_int,
-                FLAG_FD_CLOEXEC,
-            )
-        };
-        let fd = i32::try_from(fd).unwrap_or(-1);
-        if fd < 0 {
-            return Err(RingError::Open(io::Error::last_os_error()));
-        }
-        // SAFETY: the call above returned this descriptor, and nothing else owns it.
-        let event = unsafe { File::from_raw_fd(fd) };
+        let event = open(attr, -1, cpu).map_err(RingError::Open)?;
         let page_bytes = rustix::param::page_size();
         let data_bytes = data_pages.next_power_of_two() * page_bytes;
         // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
@@ -85,19 +99,11 @@ impl Ring {
     }
 
     pub(super) fn enable(&self) -> io::Result<()> {
-        self.control(IOC_ENABLE)
+        control(&self.event, IOC_ENABLE)
     }
 
     pub(super) fn disable(&self) -> io::Result<()> {
-        self.control(IOC_DISABLE)
-    }
-
-    fn control(&self, request: libc::Ioctl) -> io::Result<()> {
-        // SAFETY: both requests take a plain number and access no memory of this process.
-        match unsafe { libc::ioctl(self.event.as_raw_fd(), request, 0) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
+        control(&self.event, IOC_DISABLE)
     }
 
     /// Replaces the content of `out` by the bytes written since the last call, and frees their
