@@ -187,7 +187,7 @@ fn nobody_stayed(summary: &Summary) -> Option<String> {
 }
 
 /// A clause as a sentence.
-fn capitalised(clause: &str) -> String {
+pub(crate) fn capitalised(clause: &str) -> String {
     let mut letters = clause.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
@@ -262,10 +262,7 @@ fn played(summary: &Summary) -> String {
     if crowd.playing == roles.viewers && crowd.connected == crowd.intended && crowd.failed == 0 {
         return format!("{publishers}{viewers} played {how}for {duration}{missing}");
     }
-    let failed = match crowd.failed {
-        0 => String::new(),
-        failed => format!("; {failed} failed"),
-    };
+    let failed = failed(crowd);
     format!("{publishers}{} of {viewers} played {how}in {duration}{failed}{missing}", crowd.playing)
 }
 
@@ -283,10 +280,7 @@ fn chatted(summary: &Summary, chat: &Chat, duration: &str) -> String {
         let how = if is_clean { "cleanly " } else { "" };
         return format!("{all} chatted {how}for {duration}{missing}");
     }
-    let failed = match crowd.failed {
-        0 => String::new(),
-        failed => format!("; {failed} failed"),
-    };
+    let failed = failed(crowd);
     format!("{} of {all} chatted in {duration}{failed}{missing}", crowd.playing)
 }
 
@@ -341,11 +335,16 @@ fn published(crowd: &Participants, sent: &Sent, duration: &str) -> String {
         let how = if is_clean { "cleanly " } else { "" };
         return format!("{all} sent {how}for {duration}, {rate}");
     }
-    let failed = match crowd.failed {
+    let failed = failed(crowd);
+    format!("{} of {all} sent in {duration}, {rate}{failed}", crowd.connected)
+}
+
+/// How many failed, if any did.
+fn failed(crowd: &Participants) -> String {
+    match crowd.failed {
         0 => String::new(),
         failed => format!("; {failed} failed"),
-    };
-    format!("{} of {all} sent in {duration}, {rate}{failed}", crowd.connected)
+    }
 }
 
 /// How long the crowd was connected, without the time that leave requests waited for an answer.

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::Quantity;
 use crate::columns::{columns, said};
+use crate::headline::capitalised;
 
 /// The answer as text.
 #[must_use]
@@ -32,7 +33,7 @@ pub fn summary(report: &CompareReport) -> String {
         let _ = write!(out, "\n{}", columns(&objective_rows(report)));
     }
     if let Some(limits) = &report.limits.statement {
-        let _ = writeln!(out, "\n{}", untrusted::line(&sentence(limits)));
+        let _ = writeln!(out, "\n{}", untrusted::line(&capitalised(limits)));
     }
     said(&mut out, "not compared: ", &report.not_compared);
     said(&mut out, "differs: ", differences(report));
@@ -205,8 +206,3 @@ fn not_decided(
 
 /// Quantities that the headline names.
 const NAMED: usize = 3;
-
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}

@@ -12,7 +12,7 @@ use throng_observation::units::{bytes, duration_ms, grouped, number, percent};
 use throng_observation::{VcardPolicy, untrusted};
 use throng_scenario::prices::{ComputePrices, PriceTable};
 
-use super::text::table;
+use super::text::{digits, table};
 use super::{HOUR_S, PriceRequest};
 use crate::columns::said;
 use crate::summary::Summary;
@@ -197,7 +197,7 @@ fn sentences(chat: &ChatSize, currency: Option<&str>) -> Vec<String> {
     }
     if let Some(talk) = &room.talk {
         let share = if rough {
-            format!("~{}", percent(two_digits(talk.thread.value)))
+            format!("~{}", percent(digits(talk.thread.value, 2)))
         } else {
             percent(talk.thread.value)
         };
@@ -244,13 +244,13 @@ fn sentences(chat: &ChatSize, currency: Option<&str>) -> Vec<String> {
 }
 
 fn cpu_seconds(seconds: f64, rough: bool) -> String {
-    let figure = if rough { format!("~{}", number(two_digits(seconds))) } else { number(seconds) };
+    let figure = if rough { format!("~{}", number(digits(seconds, 2))) } else { number(seconds) };
     let long = if seconds >= 600.0 { format!(" ({})", time(seconds)) } else { String::new() };
     format!("{figure} CPU-seconds{long}")
 }
 
 fn with_interval(figure: Estimate, rough: bool) -> String {
-    let end = |value: f64| number(if rough { two_digits(value) } else { value });
+    let end = |value: f64| number(if rough { digits(value, 2) } else { value });
     format!("{}, {}–{}", cpu_seconds(figure.value, rough), end(figure.low), end(figure.high))
 }
 
@@ -266,15 +266,6 @@ fn time(seconds: f64) -> String {
 fn trimmed(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").unwrap_or(&text).to_owned()
-}
-
-/// The number with two significant digits.
-fn two_digits(value: f64) -> f64 {
-    if !(value.is_finite() && value > 0.0) {
-        return value;
-    }
-    let size = 10f64.powf(value.log10().floor() - 1.0);
-    (value / size).round() * size
 }
 
 #[cfg(test)]

@@ -284,15 +284,15 @@ fn amount(value: f64, unit: Unit, is_rough: bool) -> String {
         Unit::BytesPerSecond => (value * 8.0, Unit::BitsPerSecond),
         unit => (value, unit),
     };
-    if is_rough { format!("~{}", unit.show(one_digit(value))) } else { unit.show(value) }
+    if is_rough { format!("~{}", unit.show(digits(value, 1))) } else { unit.show(value) }
 }
 
-/// The number with one significant digit.
-fn one_digit(value: f64) -> f64 {
+/// The number with so many significant digits.
+pub(super) fn digits(value: f64, digits: i32) -> f64 {
     if !(value.is_finite() && value > 0.0) {
         return value;
     }
-    let size = 10f64.powf(value.log10().floor());
+    let size = 10f64.powf(value.log10().floor() - f64::from(digits - 1));
     (value / size).round() * size
 }
 
