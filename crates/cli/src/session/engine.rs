@@ -43,10 +43,19 @@ pub(crate) fn start_engine(
         }
     };
     let wall = wall_clock();
-    let factory = participant_factory(prepared, wall, config.worker)?;
+    let factory = factory(prepared, wall, config.worker)?;
     let (rows, received) = mpsc::sync_channel(ROWS_WAITING_MAX);
     let handle = throng_engine::run(config, factory, rows.clone()).map_err(CliError::invalid)?;
     Ok((handle, received, rows))
+}
+
+fn factory(
+    prepared: &Prepared<'_>,
+    clock: WallClock,
+    worker: u16,
+) -> Result<Arc<dyn ParticipantFactory>, CliError> {
+    let Prepared { plan, permission, pages, traces, .. } = prepared;
+    participant_factory(plan, permission, pages, (clock, worker), traces.clone())
 }
 
 /// Starts the engine with participants of another kind at the joins of the plan, which may take
@@ -92,7 +101,7 @@ impl EnginePart<'_> {
         };
         let (at, unix_ns) = self.wall;
         let wall = WallClock { at, unix_ns: u64::try_from(unix_ns).unwrap_or(0) };
-        let factory = participant_factory(prepared, wall, config.worker)?;
+        let factory = factory(prepared, wall, config.worker)?;
         Ok(PreparedEngine { config, factory })
     }
 }

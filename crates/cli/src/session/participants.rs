@@ -18,9 +18,9 @@ use throng_protocol::signalling::janus::NewRoom;
 use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
 use throng_scenario::{Plan, Role, RoomConfig, TokenSource, TurnServer};
 
-use super::prepare::Prepared;
 use crate::console::CliError;
 use crate::exporter::LiveTraces;
+use crate::permission::Permission;
 use crate::secrets::{api_secret, token, token_text};
 use crate::{media, run_id};
 
@@ -48,12 +48,12 @@ pub(crate) fn read_secrets(plan: &Plan) -> Result<(), CliError> {
 /// `clock` is what capture times of published media are told by, `worker` the number of this
 /// process in a fleet. Requests of joins that have a trace name it.
 pub(super) fn participant_factory(
-    prepared: &Prepared<'_>,
-    clock: WallClock,
-    worker: u16,
+    plan: &Plan,
+    permission: &Permission,
+    pages: &media::Pages,
+    (clock, worker): (WallClock, u16),
+    traces: Option<LiveTraces>,
 ) -> Result<Arc<dyn ParticipantFactory>, CliError> {
-    let Prepared { plan, permission, pages, traces, .. } = prepared;
-    let traces = traces.clone();
     // Made now: the self-tests of cryptography take 0.1 s, which the first joins would contain
     // otherwise.
     crypto::shared().map_err(CliError::invalid)?;
