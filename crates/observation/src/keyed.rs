@@ -45,6 +45,9 @@ macro_rules! keyed {
             /// All, in order.
             pub const ALL: [Self; [$($key),+].len()] = [$(Self::$variant),+];
 
+            /// All with their keys, in order.
+            pub const NAMED: &'static [(Self, &'static str)] = &[$((Self::$variant, $key)),+];
+
             /// The stable key in tables, `run.db` and `summary.json`.
             #[must_use]
             pub const fn key(self) -> &'static str {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::fmt::Write;
 
+use crate::objective::Quantile;
 use crate::plan::Plan;
 use crate::run::Caps;
 use crate::share::Share;
@@ -69,11 +70,10 @@ impl Plan {
         match self.objectives.as_slice() {
             [] => writeln!(f, "objectives  none: the run only measures"),
             objectives => objectives.iter().try_for_each(|objective| {
-                let over = objective.metric.entry().population.name();
-                match objective.statistic.quantile() {
-                    Some(_) => writeln!(f, "objective   {objective}  (over {over})"),
-                    None => writeln!(f, "objective   {objective}  (over the whole run)"),
-                }
+                let quantile = objective.statistic.quantile();
+                let measured = quantile.and(objective.metric.entry().quantile);
+                let over = measured.map_or("the whole run", Quantile::population);
+                writeln!(f, "objective   {objective}  (over {over})")
             }),
         }
     }

@@ -227,11 +227,12 @@ mod tests {
             crowd: vec![CrowdRow { second: 1, ..CrowdRow::default() }],
             ..RunData::default()
         };
-        let drawn = sums(&Timeline::of(&run));
+        let time = Timeline::of(&run);
+        let drawn = sums(&time);
         let expected = |values| {
             let line = Line::solid("freezes", 2, values);
             let unit = "freezes begun per second";
-            chart(&Timeline::of(&run), "Freezes", unit, Scale::Plain, vec![line])
+            time.chart("Freezes", unit, Scale::Plain, "", vec![line])
         };
         assert!(drawn.contains(&expected(vec![Some(3.0), None])), "{drawn}");
         assert!(!drawn.contains(&expected(vec![Some(2.0), None])));

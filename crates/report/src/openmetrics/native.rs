@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn every_time_is_between_the_bounds_of_its_bucket() {
         let seconds = |index: i32| 2_f64.powf(f64::from(index) / 8.0);
-        let mut us = 977.0;
+        let mut us: f64 = 977.0;
         while us < 1_024e6 {
             let index = index_of(us as u64).unwrap();
             let time = us.floor() / 1e6;
