@@ -61,6 +61,17 @@ impl JitterMeter {
         has_jumped
     }
 
+    /// Whether a packet comes so much earlier or later after the one before than their timestamps
+    /// say that they are of two timelines.
+    #[must_use]
+    pub fn is_apart(&self, arrived_ns: i64, timestamp: u32) -> bool {
+        self.previous.is_some_and(|(arrived_before, timestamp_before)| {
+            let arrival = (arrived_ns - arrived_before) as f64 * 1e-9 * self.clock_hz;
+            let step = f64::from(timestamp::step(timestamp_before, timestamp));
+            (arrival - step).abs() > JUMP_S * self.clock_hz
+        })
+    }
+
     /// The next packet belongs to another timeline; the figure so far stays.
     pub fn restart(&mut self) {
         (self.previous, self.late_ticks) = (None, 0.0);
@@ -142,6 +153,20 @@ mod tests {
         // Back, which is none, and ahead again.
         let jumped = [false, false, false, false, true, false];
         assert_eq!(jumps([0; 6], [3, 3, 0, 0, 3, 3]), jumped);
+    }
+
+    #[test]
+    fn timelines_are_apart_by_more_than_a_second() {
+        let mut meter = JitterMeter::new(90_000);
+        assert!(!meter.is_apart(0, 7));
+        meter.packet(0, u32::MAX);
+        // After a tenth of a second, so much media.
+        for (media_ms, is_apart) in [(100, false), (1_090, false), (1_110, true), (-890, false)] {
+            let timestamp = u32::MAX.wrapping_add_signed(media_ms * 90);
+            assert_eq!(meter.is_apart(100 * MS, timestamp), is_apart, "{media_ms}");
+        }
+        assert!(meter.is_apart(100 * MS, u32::MAX - 90 * 910));
+        assert!(meter.is_apart(1_100 * MS, 0), "late");
     }
 
     #[test]

@@ -5,7 +5,8 @@
 //! is *pending* when a later packet shows it, and *lost* when it is still open after the patience
 //! (see [`SequenceMeter::new`]; 200 ms with retransmission, 100 ms without, set in `track.rs`).
 //! Then, at every moment, `expected = unique arrivals + pending + lost`. A packet that arrives
-//! after it was counted lost cancels its loss, so that the sum over a life is the final loss.
+//! after it was counted lost cancels its loss, so that the sum over a life is the final loss. Holes
+//! where a sender may have moved on to other numbers are *excused*: none of them is lost.
 
 use std::collections::VecDeque;
 
@@ -57,6 +58,8 @@ pub struct SequenceMeter {
     range: Option<(i64, i64)>,
     /// A packet with this number would prove a restart.
     restart_at: Option<u16>,
+    /// Holes that showed before this time are excused.
+    excused_below_ms: u32,
     lost: i64,
     lost_taken: i64,
     arrivals: u64,
@@ -77,6 +80,7 @@ impl SequenceMeter {
             holes_max: holes_max.max(1),
             range: None,
             restart_at: None,
+            excused_below_ms: 0,
             lost: 0,
             lost_taken: 0,
             arrivals: 0,
@@ -120,6 +124,22 @@ impl SequenceMeter {
         }
         self.mark(number);
         self.fill(number)
+    }
+
+    /// Whether a packet with this number does not go on from those so far, whatever a path loses or
+    /// reorders of a few: it is too far from the highest, came before, or is before the first.
+    #[must_use]
+    pub fn is_break(&self, sequence: u16) -> bool {
+        let Some((lowest, highest)) = self.range else { return false };
+        let step = i64::from(sequence.wrapping_sub(highest as u16).cast_signed());
+        let number = highest + step;
+        let fills = step > 0 || number >= lowest && !self.has(number);
+        step.abs() > MAX_MISORDER || !fills
+    }
+
+    /// Holes that show before `below_ms` are excused, those that are open now too.
+    pub fn excuse_below(&mut self, below_ms: u32) {
+        self.excused_below_ms = below_ms;
     }
 
     /// Where the next packet will be marked.
@@ -277,7 +297,8 @@ impl SequenceMeter {
     }
 
     fn give_up_first(&mut self) {
-        if let Some(hole) = self.holes.pop_front() {
+        let given_up = self.holes.pop_front();
+        if let Some(hole) = given_up.filter(|hole| hole.seen_ms >= self.excused_below_ms) {
             self.lost += i64::from(hole.missing);
         }
         while self.holes.front().is_some_and(|hole| hole.missing == 0) {

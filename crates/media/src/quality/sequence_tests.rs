@@ -220,3 +220,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_missing_where_the_sender_moved_on_is_not_lost_and_may_still_come() {
+    let mut meter = meter();
+    meter.packet(10, false, 0);
+    meter.excuse_below(3);
+    assert_eq!(meter.packet(15, false, 1), Arrival::Next(15));
+    assert_eq!(meter.packet(13, false, 2), Arrival::Filled(13));
+    meter.packet(17, false, 3);
+    meter.timeout(3 + PATIENCE_MS);
+    assert_eq!(meter.lost(), 1, "16 alone");
+}
+
+#[test]
+fn only_what_no_path_does_to_packets_is_a_break() {
+    let mut meter = meter();
+    assert!(!meter.is_break(7), "the first");
+    for sequence in [65_530, 65_531, 65_534] {
+        meter.packet(sequence, false, 0);
+    }
+    for (sequence, is_break) in [
+        (65_535, false),
+        (98, false),
+        (99, true),
+        (40_000, true),
+        (65_533, false),
+        (65_534, true),
+        (65_530, true),
+        (65_529, true),
+    ] {
+        assert_eq!(meter.is_break(sequence), is_break, "{sequence}");
+    }
+}

@@ -66,6 +66,8 @@ pub struct TrackMeter {
     sequence: SequenceMeter,
     /// The packet after which the next one may show that the source has restarted.
     suspect: Option<(Packet, Box<[u8]>)>,
+    /// Until when packets need not follow those before, ms: see [`Self::may_break`].
+    may_break_until_ms: Option<u32>,
     nacks: NackList,
     reception: ReceptionMeter,
     sender_report: Option<(u64, Instant)>,
@@ -148,6 +150,7 @@ impl TrackMeter {
             time_jumps: 0,
             sequence: SequenceMeter::new(window, holes, patience_ms),
             suspect: None,
+            may_break_until_ms: None,
             nacks: NackList::new(if config.nack { nacks } else { 0 }),
             reception: ReceptionMeter::default(),
             sender_report: None,
@@ -175,6 +178,9 @@ impl TrackMeter {
     pub fn packet_with_payload(&mut self, packet: &Packet, payload: &[u8]) {
         self.counters.wire_bytes += u64::from(packet.wire_bytes);
         self.first_packet_at.get_or_insert(packet.arrived_at);
+        if self.may_break_until_ms.is_some() {
+            self.meet_break(packet);
+        }
         if self.pictures.is_none()
             && let FramesDue::Awaited(_) = self.frames_due
         {
@@ -192,6 +198,21 @@ impl TrackMeter {
                 self.judge_frames(packet.arrived_at);
             }
         }
+        if self.may_break_until_ms.take_if(|until_ms| now_ms >= *until_ms).is_some() {
+            self.sequence.excuse_below(now_ms.saturating_add(1));
+        }
+    }
+
+    /// The sender was asked for another position of a recording, or to go on after a pause. What
+    /// comes then need not follow what came before, of which the last may still be under way. Until
+    /// `until`, and with the first packet after that, a break in sequence numbers or timestamps is
+    /// therefore no loss, no reordering and no jump of the source's clock; where there is none,
+    /// everything goes on.
+    pub fn may_break(&mut self, until: Instant) {
+        self.may_break_until_ms = Some(self.ms(until));
+        // What is missing now was lost before.
+        self.sequence.give_up_all();
+        self.sequence.excuse_below(u32::MAX);
     }
 
     /// What the next packet needs beside this value itself: see [`crate::prefetch`]. Levels count
@@ -332,8 +353,10 @@ impl TrackMeter {
         self.reception.report(&self.sequence, self.jitter.ticks())
     }
 
-    /// The figures since the previous interval (or since the track was announced).
+    /// The figures since the previous interval (or since the track was announced), which ended no
+    /// later.
     pub fn take_interval(&mut self, now: Instant) -> TrackInterval {
+        let now = now.max(self.interval_began);
         self.timeout(now);
         self.count_losses();
         let began = std::mem::replace(&mut self.interval_began, now);
@@ -371,12 +394,13 @@ impl TrackMeter {
         }
     }
 
-    /// Whether it began since it was announced or resumed: a packet came, of video enough frames to
-    /// tell how often the source has one.
+    /// Whether it began since it was announced or resumed: a packet came that is not perhaps of the
+    /// position before, of video enough frames to tell how often the source has one.
     #[must_use]
     pub fn has_begun(&self) -> bool {
         let knows_pace = self.pictures.as_ref().is_none_or(|it| it.freeze.knows_pace());
-        matches!(self.frames_due, FramesDue::Since(_)) && knows_pace
+        let is_sure = self.may_break_until_ms.is_none();
+        matches!(self.frames_due, FramesDue::Since(_)) && knows_pace && is_sure
     }
 
     /// Whether nothing arrived since the previous interval although a source of its pace would have
@@ -476,6 +500,15 @@ impl TrackMeter {
     #[must_use]
     pub fn skew_ppm(&self) -> f64 {
         self.playout.delay.skew_ppm()
+    }
+
+    /// The next packet, where it need not follow those before it.
+    fn meet_break(&mut self, packet: &Packet) {
+        if self.sequence.is_break(packet.sequence) {
+            self.source_changed(packet.arrived_at);
+        } else if self.jitter.is_apart(self.ns(packet.arrived_at), packet.timestamp) {
+            self.timeline_shifted();
+        }
     }
 
     /// The source has restarted, as shown by this packet and the one before it.

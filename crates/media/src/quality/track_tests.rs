@@ -661,3 +661,65 @@ fn a_pause_of_the_sender_is_no_loss_freeze_or_delay_and_needs_no_key_frame() {
     assert!(interval.jitter_us.is_none_or(|us| us < 50_000), "{:?}", interval.jitter_us);
     assert_eq!(interval.first_frame_awaited_since, None);
 }
+
+/// How the packets of a position go on from those of the one before, in sequence numbers and RTP
+/// time; packet 75 is lost. What was counted until then, and how often the source's time jumped.
+fn broken_at_50(sequence_by: u16, timestamp_by: u32, is_seek: bool) -> (TrackCounters, u32) {
+    let mut viewer = Viewer::of(MediaKind::Video, false);
+    (0..50).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+    let asked_at = viewer.at(sent_ms(50));
+    if is_seek {
+        viewer.meter.source_changed(asked_at);
+    } else {
+        viewer.meter.timeline_shifted();
+    }
+    viewer.meter.resume(asked_at);
+    viewer.meter.may_break(asked_at + Duration::from_millis(200));
+    for i in (50..100).filter(|i| *i != 75) {
+        let packet = video(i);
+        // Two packets are still of the position before.
+        let packet = if i < 52 {
+            packet
+        } else {
+            let sequence = packet.sequence.wrapping_add(sequence_by);
+            Packet { sequence, timestamp: packet.timestamp.wrapping_add(timestamp_by), ..packet }
+        };
+        viewer.packet(sent_ms(i), packet);
+    }
+    let ended_at = viewer.at(sent_ms(100));
+    (viewer.meter.finish(ended_at).counters, viewer.meter.time_jumps())
+}
+
+#[test]
+fn where_a_position_begins_a_break_is_no_fault_and_later_it_is() {
+    let back = |by: u32| 0_u32.wrapping_sub(by);
+    for is_seek in [true, false] {
+        for (sequence_by, timestamp_by) in [
+            (0, 0),
+            (0, 5_400_000),
+            (0, back(135_000)),
+            (20, 0),
+            (400, 5_400_000),
+            (30_000, 7),
+            (65_536 - 52, back(90_000)),
+            (65_536 - 400, 0),
+        ] {
+            let sequence_by = sequence_by as u16;
+            let (sum, jumps) = broken_at_50(sequence_by, timestamp_by, is_seek);
+            let what = format!("{sequence_by} {timestamp_by} {is_seek}: {sum:?}");
+            assert_eq!((sum.packets_original, sum.packets_lost), (99, 1), "{what}");
+            assert_eq!((sum.packets_duplicate, sum.packets_reordered), (0, 0), "{what}");
+            assert_eq!((sum.packets_late, jumps), (0, 0), "{what}");
+        }
+    }
+}
+
+#[test]
+fn what_may_be_of_the_position_before_has_not_begun() {
+    let mut viewer = Viewer::of(MediaKind::Audio, false);
+    viewer.meter.may_break(viewer.at(200));
+    for (at_ms, has_begun) in [(20, false), (180, false), (200, true)] {
+        viewer.packet(at_ms, audio(at_ms as u32 / 20));
+        assert_eq!(viewer.meter.has_begun(), has_begun, "{at_ms}");
+    }
+}
