@@ -138,8 +138,8 @@ impl Playout {
         }
     }
 
-    /// Begins or resumes playback if it can; call it after [`Self::advance`] and after media was
-    /// added. True if playback began or went on after a wait.
+    /// Begins or resumes playback if it can, and ends it where nothing is left; call it after
+    /// [`Self::advance`] and after media was added. True if playback began or went on after a wait.
     pub(in crate::player) fn resume(&mut self, buffered: Buffered) -> bool {
         match self.state {
             State::Paused { until } if self.at >= until => {
@@ -150,8 +150,19 @@ impl Playout {
                 self.state = State::Playing;
                 true
             }
+            State::Starting { .. } | State::Stalled { .. } if self.is_behind_all(buffered) => {
+                self.state = State::Ended;
+                false
+            }
             _ => false,
         }
+    }
+
+    /// Whether nothing comes any more for a position so near the end that no media begins behind
+    /// it. At the beginning that is no end, but media without a frame.
+    fn is_behind_all(&self, buffered: Buffered) -> bool {
+        let is_all = buffered.behind == Behind::End && buffered.playable_us.is_none();
+        is_all && self.position_us > 0
     }
 
     fn has_enough(&self, buffered: Buffered) -> bool {
@@ -325,6 +336,20 @@ mod tests {
         assert!(playout.has_ended());
         let times = playout.take_times();
         assert_eq!((times.played_us, times.stall_us, times.stall_count), (500_000, 0, 0));
+    }
+
+    #[test]
+    fn who_seeks_to_where_no_media_begins_is_at_the_end() {
+        let start = Instant::now();
+        let nothing = Buffered { playable_us: None, behind: Behind::End };
+        let mut playout = Playout::new(start, 0, Duration::from_secs(1));
+        assert!(!playout.resume(nothing) && !playout.has_ended(), "there is no media at all");
+        assert!(playout.resume(to(5_000)));
+        playout.seek(59_900_000);
+        playout.advance(at(start, 300), NOTHING);
+        assert!(!playout.resume(NOTHING) && !playout.has_ended(), "it may come");
+        assert!(!playout.resume(nothing) && playout.has_ended());
+        assert_eq!(playout.take_times().stall_count, 0);
     }
 
     #[test]

@@ -11,6 +11,10 @@ const TABLES_LEN: usize = 2 * 188;
 
 /// A recording of segments of two seconds, which is played once.
 fn recording(segments: &[Option<Vec<u8>>]) -> Fixture {
+    recording_of(segments, PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) })
+}
+
+fn recording_of(segments: &[Option<Vec<u8>>], player: PlayerConfig) -> Fixture {
     let mut playlist = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-PLAYLIST-TYPE:VOD\n".to_owned();
     let mut files = BTreeMap::new();
     for (number, segment) in segments.iter().enumerate() {
@@ -21,8 +25,7 @@ fn recording(segments: &[Option<Vec<u8>>]) -> Fixture {
         files.extend(segment.clone().map(|bytes| (format!("/{number}.ts"), bytes)));
     }
     files.insert("/a.m3u8".to_owned(), (playlist + "#EXT-X-ENDLIST\n").into());
-    let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
-    Fixture::at("http://10.0.0.1/a.m3u8", once, 1_000_000, serve(files))
+    Fixture::at("http://10.0.0.1/a.m3u8", player, 1_000_000, serve(files))
 }
 
 fn pictures(number: u64) -> Vec<u8> {
@@ -95,6 +98,21 @@ fn a_recording_that_begins_later_is_played_from_there() {
         (totals.played_us, totals.stall_count, fixture.frames_played(0)),
         (6_000_000, 0, 150)
     );
+}
+
+#[test]
+fn who_seeks_behind_the_last_frame_is_at_the_end_and_begins_anew() {
+    // The last two seconds have tables and nothing else.
+    let tables = pictures(4)[..TABLES_LEN].to_vec();
+    let segments: Vec<_> = (0..4).map(pictures).chain([tables]).map(Some).collect();
+    let habits = UserHabits { seek_every: Some(Duration::from_secs(5)), ..UserHabits::default() };
+    let mut fixture = recording_of(&segments, PlayerConfig { habits, ..buffering(6) });
+    fixture.seconds(200);
+    assert!(fixture.ended.is_none() && fixture.totals().seek_count > 20, "{:?}", fixture.ended);
+    for interval in fixture.intervals() {
+        let waited = interval.start_awaited_since.map(|since| interval.ended_at - since);
+        assert!(waited.is_none_or(|waited| waited < Duration::from_secs(1)), "{interval:?}");
+    }
 }
 
 #[test]
