@@ -85,6 +85,8 @@ pub(super) enum Answer {
 pub(super) struct Played {
     /// The position in the recording at which it begins.
     pub(super) from: Option<Duration>,
+    /// The position at which it stops.
+    pub(super) until: Option<Duration>,
     /// How fast the position moves, where the server says it: `Scale` times `Speed` (RFC 2326
     /// section 12.35).
     pub(super) scale: Option<f64>,
@@ -416,8 +418,11 @@ impl Client {
             Step::Play => {
                 self.plays = true;
                 self.keepalive_at = Some(now + self.keepalive_every);
+                let range = header(response, &headers::RANGE).map(npt::range);
+                let (from, until) = range.unwrap_or_default();
                 Ok(Answer::Plays(Played {
-                    from: header(response, &headers::RANGE).and_then(|range| npt::range(range).0),
+                    from,
+                    until,
                     scale: speed(response),
                     first: header(response, &headers::RTP_INFO)
                         .map(rtp_info::read)

@@ -5,6 +5,11 @@ use std::time::{Duration, Instant};
 
 use throng_scenario::{AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep};
 
+/// The end of a recording is known to so much only: a server begins at a key frame behind the
+/// position, sends ahead, or has a track that ends before the others. Silence so near the end may
+/// be the end.
+pub(super) const END_UNSURE: Duration = Duration::from_secs(3);
+
 /// The playback of one viewer.
 pub(super) struct Playback {
     start: PlaybackPosition,
@@ -15,6 +20,8 @@ pub(super) struct Playback {
     began_at: Option<Instant>,
     /// Length of the recording; `None` for a live presentation.
     length: Option<Duration>,
+    /// Where the server said that it stops, with its last answer to PLAY.
+    stops_at: Option<Duration>,
     position: Position,
     rng: fastrand::Rng,
 }
@@ -76,6 +83,7 @@ impl Playback {
             state: PlaybackState::Joins,
             began_at: None,
             length: None,
+            stops_at: None,
             position: Position { at: Duration::ZERO, moves_since: None, scale: 1.0 },
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -113,6 +121,12 @@ impl Playback {
         self.state = PlaybackState::Plays;
     }
 
+    /// Where the server says that it stops, at the PLAY that is answered now; without that a
+    /// recording stops at its length.
+    pub(super) fn stops_at(&mut self, position: Option<Duration>) {
+        self.stops_at = position;
+    }
+
     /// The server has stopped.
     pub(super) fn stopped(&mut self, now: Instant) {
         self.position = Position { at: self.at(now), moves_since: None, ..self.position };
@@ -139,11 +153,33 @@ impl Playback {
 
     /// When the recording has been played to its end, or backwards to its beginning.
     pub(super) fn end_at(&self) -> Option<Instant> {
-        let (length, since) = (self.length?, self.position.moves_since?);
-        let Position { at, scale, .. } = self.position;
-        let left = if scale < 0.0 { at } else { length.saturating_sub(at) };
-        let left_s = left.as_secs_f64() / scale.abs().max(SCALE_MIN);
-        since.checked_add(Duration::try_from_secs_f64(left_s).ok()?)
+        let Position { at, moves_since, scale } = self.position;
+        let left_s = self.left(at)?.as_secs_f64() / scale.abs().max(SCALE_MIN);
+        moves_since?.checked_add(Duration::try_from_secs_f64(left_s).ok()?)
+    }
+
+    /// How much of the recording is left to play from `at`.
+    fn left(&self, at: Duration) -> Option<Duration> {
+        let length = self.length?;
+        if self.position.scale < 0.0 {
+            return Some(at);
+        }
+        let end = self.stops_at.filter(|end| *end > at).unwrap_or(length);
+        Some(end.saturating_sub(at))
+    }
+
+    /// Whether the position at `now` may be the end.
+    pub(super) fn is_near_end(&self, now: Instant) -> bool {
+        self.left(self.at(now)).is_some_and(|left| left <= END_UNSURE)
+    }
+
+    /// Whether it may end though nothing came since PLAY was answered: behind a position elsewhere
+    /// than at its beginning there may be no media. Who never had any (`has_played`) may be behind
+    /// a firewall, and has ended only if the position is near the end.
+    pub(super) fn may_end_unseen(&self, has_played: bool) -> bool {
+        let Position { at, .. } = self.position;
+        let is_near_end = self.left(at).is_some_and(|left| left <= END_UNSURE);
+        !at.is_zero() && (has_played || is_near_end)
     }
 
     /// When the next action of the script is due.
@@ -200,6 +236,30 @@ mod tests {
         assert_eq!(playback.end_at(), Some(start + 21 * S));
         playback.plays(start + 16 * S, Some(10 * S), -4.0);
         assert_eq!(playback.end_at(), Some(start + 18 * S + S / 2));
+        // The server knows better where it stops; what it cannot mean does not count.
+        for (stops_at, end) in [(Some(17 * S), 17), (Some(10 * S), 20), (None, 20)] {
+            playback.stops_at(stops_at);
+            playback.plays(start, Some(10 * S), 1.0);
+            assert_eq!(playback.end_at(), Some(start + (end - 10) * S), "{stops_at:?}");
+        }
+    }
+
+    #[test]
+    fn a_position_behind_the_beginning_may_be_the_end() {
+        let start = Instant::now();
+        let mut playback = playback(Some(20 * S), Vec::new());
+        for (from, near_end, unseen) in [
+            (0, false, [false, false]),
+            (10, false, [false, true]),
+            (17, true, [true, true]),
+            (25, true, [true, true]),
+        ] {
+            playback.plays(start, Some(from * S), 1.0);
+            assert_eq!(playback.is_near_end(start), near_end, "{from}");
+            assert_eq!([false, true].map(|had| playback.may_end_unseen(had)), unseen, "{from}");
+        }
+        playback.plays(start, Some(10 * S), 1.0);
+        assert!(playback.is_near_end(start + 7 * S) && !playback.is_near_end(start + 6 * S));
     }
 
     #[test]

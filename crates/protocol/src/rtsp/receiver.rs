@@ -15,6 +15,7 @@ use throng_observation::{
 };
 
 use super::description::{Companion, MediaDescription};
+use super::playback::END_UNSURE;
 use crate::reports::{LastSenderReport, TIME_JUMP, cname, coded_frame, next_second};
 use crate::shown_size::{Shown, ShownSize};
 
@@ -33,6 +34,8 @@ struct Track {
     ssrc: Option<u32>,
     last_sender_report: LastSenderReport,
     next_report_at: Instant,
+    /// When its last packet came, or media was expected anew.
+    silent_since: Instant,
     first_frame_reported: bool,
     /// The server has sent RTCP BYE: its end was reached.
     has_ended: bool,
@@ -92,6 +95,10 @@ struct Expected {
 
 /// Packets that are held for a seek's answer, at most: 2 MB. More are metered as they come.
 const HELD_MAX: usize = 1_500;
+/// How long after the answer to PLAY packets of the position before may come: on other sockets.
+const BREAK_PATIENCE: Duration = Duration::from_millis(200);
+/// Shorter silences end nothing: no freeze has begun yet.
+const SILENCE_MIN: Duration = Duration::from_millis(150);
 
 /// Receives the tracks of one session.
 pub(super) struct Receiver {
@@ -149,6 +156,7 @@ impl Receiver {
                 ssrc: None,
                 last_sender_report: LastSenderReport::default(),
                 next_report_at: now + REPORT_INTERVAL.mul_f64(0.5 + random.f64()) / 2,
+                silent_since: now,
                 first_frame_reported: false,
                 has_ended: false,
                 assembler: (options.is_tapped && media.kind == MediaKind::Video)
@@ -200,7 +208,7 @@ impl Receiver {
                     bytes: bytes.to_vec(),
                 });
             }
-            Arrivals::Held(_) => self.begin_position(&[]),
+            Arrivals::Held(_) => self.begin_position(arrived_at, &[]),
         }
         self.meter(at, arrived_at, overhead_bytes, bytes);
     }
@@ -219,6 +227,7 @@ impl Receiver {
         let is_video = track.config.kind == MediaKind::Video;
         let is_between = companion.is_some_and(|companion| !companion.has_media || is_video);
         let wire_bytes = overhead_bytes + bytes.len() as u32;
+        track.silent_since = arrived_at;
         let Ok(payload) = header.payload(bytes) else {
             track.meter.discarded();
             return self.anomaly(Anomaly::BadRtp, "rtp", "padding is longer than the payload");
@@ -400,35 +409,41 @@ impl Receiver {
 
     /// No media is expected until [`Self::resume`] or [`Self::go_on`].
     pub(super) fn pause(&mut self, now: Instant) {
-        self.expected = None;
         if !std::mem::replace(&mut self.is_paused, true) {
             self.tracks.iter_mut().for_each(|track| track.meter.pause());
             self.end_intervals(now, TrackMeter::take_interval);
         }
+        self.expected = None;
     }
 
     /// The same, and what comes next is of another position of the recording: it has other
     /// pictures, and may have other sequence numbers and timestamps. It may come before PLAY is
     /// answered.
     pub(super) fn end_position(&mut self, now: Instant) {
-        for track in &mut self.tracks {
-            track.meter.source_changed(now);
-            track.has_ended = false;
-        }
+        self.tracks.iter_mut().for_each(|track| track.meter.source_changed(now));
         self.pause(now);
+        // A server may take another source for each position.
+        self.source_changes = 0;
     }
 
     /// Media is expected again, from another position.
     pub(super) fn resume(&mut self, now: Instant) {
         self.is_paused = false;
-        self.last_media_at = Some(now);
+        self.last_media_at = self.last_media_at.map(|_| now);
         self.has_media = false;
-        self.tracks.iter_mut().for_each(|track| track.meter.resume(now));
+        for track in &mut self.tracks {
+            track.meter.resume(now);
+            track.silent_since = now;
+        }
     }
 
-    /// Media is expected again from where it was paused.
+    /// Media is expected again from where it was paused: it may come before PLAY is answered, and
+    /// servers leave packets out where they paused.
     pub(super) fn go_on(&mut self, now: Instant) {
-        self.tracks.iter_mut().for_each(|track| track.meter.timeline_shifted());
+        for track in &mut self.tracks {
+            track.meter.timeline_shifted();
+            track.meter.may_break(now + BREAK_PATIENCE);
+        }
         self.resume(now);
     }
 
@@ -447,9 +462,16 @@ impl Receiver {
         }
     }
 
-    /// The other position begins with these sequence numbers, where they are known; packets before
-    /// are of the old one.
-    pub(super) fn begin_position(&mut self, first: &[Option<u16>]) {
+    /// PLAY was answered: what comes begins with these sequence numbers, where the server says
+    /// them; packets before are of the old position. Where it does not, only a break tells them
+    /// apart. What said that the old one ended says nothing of this one.
+    pub(super) fn begin_position(&mut self, now: Instant, first: &[Option<u16>]) {
+        for (at, track) in self.tracks.iter_mut().enumerate() {
+            track.has_ended = false;
+            if first.get(at).copied().flatten().is_none() {
+                track.meter.may_break(now + BREAK_PATIENCE);
+            }
+        }
         let Arrivals::Held(held) = std::mem::replace(&mut self.arrivals, Arrivals::Metered) else {
             return;
         };
@@ -479,7 +501,7 @@ impl Receiver {
         if heard >= self.next_interval_at {
             self.next_interval_at = next_second(self.next_interval_at, heard);
             if !self.is_paused {
-                self.end_intervals(heard, TrackMeter::take_interval);
+                self.end_seconds(heard);
             }
         }
     }
@@ -495,15 +517,26 @@ impl Receiver {
         self.expected = None;
     }
 
-    fn end_intervals(&mut self, now: Instant, take: fn(&mut TrackMeter, Instant) -> TrackInterval) {
-        let expected = self.expected.filter(|due| due.until.is_none_or(|until| now < until));
+    /// Ends the intervals of a second. That of a track that may be over goes on: if it is, its
+    /// silence does not count, and if it is not, all of it does.
+    fn end_seconds(&mut self, now: Instant) {
         for track in &mut self.tracks {
-            let due = expected.filter(|_| !track.has_ended && track.meter.is_quiet(now));
-            let has_stopped = track.meter.has_begun();
-            let mut interval = take(&mut track.meter, now);
-            interval.missing = due.map(|due| Missing { since: due.since, has_stopped });
-            interval.picture_lines = track.picture.lines();
-            self.observed.push(Observation::Interval(Box::new(interval)));
+            if track.over_since(self.expected, now).is_none() {
+                let interval = track.interval(self.expected, now, TrackMeter::take_interval);
+                self.observed.push(interval);
+            }
+        }
+    }
+
+    /// Ends the intervals of all tracks; of one that may be over, where its silence began.
+    fn end_intervals(&mut self, now: Instant, take: fn(&mut TrackMeter, Instant) -> TrackInterval) {
+        for track in &mut self.tracks {
+            let over_since = track.over_since(self.expected, now);
+            if over_since.is_some() {
+                track.meter.pause();
+            }
+            let ends_at = over_since.unwrap_or(now);
+            self.observed.push(track.interval(self.expected, ends_at, take));
         }
     }
 
@@ -564,6 +597,7 @@ impl Receiver {
         tracks.fold(self.next_interval_at + self.lag, Instant::min)
     }
 
+    /// When media last came, or was expected anew after some had come.
     pub(super) fn last_media_at(&self) -> Option<Instant> {
         self.last_media_at
     }
@@ -619,5 +653,30 @@ impl Receiver {
             }
             self.observed.push(Observation::ProtocolAnomaly { place, detail });
         }
+    }
+}
+
+impl Track {
+    /// Since when it is silent, if it may be over at `now`: the server has said so, or it is so
+    /// near the end of the recording that only more media refutes it.
+    fn over_since(&self, expected: Option<Expected>, now: Instant) -> Option<Instant> {
+        let until = expected?.until;
+        let may_be_over = self.has_ended || until.is_some_and(|until| now + END_UNSURE >= until);
+        (may_be_over && now >= self.silent_since + SILENCE_MIN).then_some(self.silent_since)
+    }
+
+    /// Its interval that ends at `now`.
+    fn interval(
+        &mut self,
+        expected: Option<Expected>,
+        now: Instant,
+        take: fn(&mut TrackMeter, Instant) -> TrackInterval,
+    ) -> Observation {
+        let due = expected.filter(|_| self.meter.is_quiet(now));
+        let has_stopped = self.meter.has_begun();
+        let mut interval = take(&mut self.meter, now);
+        interval.missing = due.map(|due| Missing { since: due.since, has_stopped });
+        interval.picture_lines = self.picture.lines();
+        Observation::Interval(Box::new(interval))
     }
 }

@@ -209,32 +209,36 @@ impl Viewer {
             PlaybackState::Continues(Then::Seek(to)) => Some(to),
             _ => None,
         };
-        if let Some(receiver) = &mut self.receiver {
-            match self.playback.state {
-                PlaybackState::Restarts | PlaybackState::SetsUpAnew => receiver.resume(now),
-                PlaybackState::Continues(_) => {
-                    let tracks = self.session.tracks.iter();
-                    let urls =
-                        tracks.map(|track| self.session.client.url_of(track.control.as_deref()));
-                    receiver.begin_position(&rtp_info::sequences(
-                        &played.first,
-                        &urls.collect::<Vec<_>>(),
-                    ));
-                }
-                _ => {}
-            }
-        }
+        self.begin_position(now, played);
         if self.playback.state == PlaybackState::Joins {
             let path = self.session.path();
             self.session.life.observe(Observation::Path(path));
             self.session.life.reach(Phase::Playing, now);
         }
         self.is_replay = self.playback.state == PlaybackState::Restarts;
+        self.playback.stops_at(played.until);
         self.playback.plays(now, played.from.or(asked), scale);
         if let Some(receiver) = &mut self.receiver {
             receiver.expect(now, self.playback.end_at());
         }
         self.session.life.enter(Stage::Active);
+    }
+
+    /// PLAY was answered, for the first time or another one: which packets are meant.
+    fn begin_position(&mut self, now: Instant, played: &Played) {
+        let Some(receiver) = &mut self.receiver else { return };
+        match self.playback.state {
+            PlaybackState::Joins => return,
+            PlaybackState::Restarts | PlaybackState::SetsUpAnew => receiver.resume(now),
+            PlaybackState::Continues(_)
+            | PlaybackState::Stops(_)
+            | PlaybackState::Paused { .. }
+            | PlaybackState::Plays => {}
+        }
+        let tracks = self.session.tracks.iter();
+        let urls = tracks.map(|track| self.session.client.url_of(track.control.as_deref()));
+        let first = rtp_info::sequences(&played.first, &urls.collect::<Vec<_>>());
+        receiver.begin_position(now, &first);
     }
 
     fn play_refused(&mut self, now: Instant, status: StatusCode) {
@@ -253,6 +257,8 @@ impl Viewer {
                 self.playback.state = PlaybackState::Continues(Then::PlayOn);
                 self.session.client.play(now, None, self.playback.scale());
             }
+            // It was paused where nothing follows.
+            PlaybackState::Continues(_) if self.playback.is_near_end(now) => self.ended(now),
             _ => {
                 let detail = format!("PLAY, after a pause: {code}");
                 self.fail(now, Failure::new(FailureReason::RtspStatus(code), detail));
@@ -490,7 +496,7 @@ impl Viewer {
             }
             return;
         };
-        if now >= last + timeouts.silence {
+        if now >= last.max(plays_since) + timeouts.silence {
             let end = if self.playback.has_end() {
                 ""
             } else {
@@ -501,17 +507,21 @@ impl Viewer {
         }
     }
 
-    /// When a recording that is played again counts as silent; before its end, however short it is.
+    /// When a recording that is played again counts as silent.
     fn silent_replay_at(&self) -> Option<Instant> {
         let receiver = self.receiver.as_ref().filter(|_| self.is_replay)?;
         let at = self.playback.plays_since()? + REPLAY_PATIENCE;
-        (!receiver.has_media()).then(|| self.end_at().map_or(at, |end| at.min(end)))
+        (!receiver.has_media()).then_some(at)
     }
 
     /// When a recording that fell silent counts as ended.
     fn end_at(&self) -> Option<Instant> {
-        let receiver = self.receiver.as_ref()?;
-        let last = receiver.last_media_at()?;
+        let (receiver, plays_since) = (self.receiver.as_ref()?, self.playback.plays_since()?);
+        let last = receiver.last_media_at();
+        if !receiver.has_media() && !self.playback.may_end_unseen(last.is_some()) {
+            return None;
+        }
+        let last = last.map_or(plays_since, |last| last.max(plays_since));
         if receiver.has_ended() {
             return Some(last + BYE_PATIENCE);
         }
@@ -526,9 +536,11 @@ impl Viewer {
         match (self.session.is_active(), self.playback.state) {
             (true, PlaybackState::Plays) => {
                 let timeouts = self.session.options.timeouts;
+                let since = self.playback.plays_since();
                 let last = self.receiver.as_ref().and_then(Receiver::last_media_at);
-                all.extend(last.map(|last| (last + timeouts.silence, "media overdue")));
-                let first = self.playback.plays_since().filter(|_| last.is_none());
+                let silent = last.max(since).filter(|_| last.is_some());
+                all.extend(silent.map(|at| (at + timeouts.silence, "media overdue")));
+                let first = since.filter(|_| last.is_none());
                 all.extend(first.map(|at| (at + timeouts.first_media, "first media overdue")));
                 all.extend(self.silent_replay_at().map(|at| (at, "replay overdue")));
                 // While a request is open, its answer or deadline comes first.

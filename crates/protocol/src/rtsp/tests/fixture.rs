@@ -198,6 +198,43 @@ impl Fixture {
         fixture
     }
 
+    /// A viewer of `sdp` by `script` that was set up over `transport`, before PLAY is answered.
+    #[track_caller]
+    pub(super) fn set_up(transport: RtspTransport, script: PlaybackScript, sdp: &str) -> Self {
+        let mut fixture = Self::with(|now| {
+            Box::new(Viewer::with_playback(config(transport, None), script, options(now)))
+        });
+        fixture.described(sdp);
+        for at in 0..sdp.matches("\nm=").count() as u16 {
+            let granted = if transport == RtspTransport::Tcp {
+                format!("RTP/AVP/TCP;unicast;interleaved={}-{}", 2 * at, 2 * at + 1)
+            } else {
+                let (client, server) = (50_000 + 2 * at, 6_000 + 2 * at);
+                fixture.ports(client);
+                let client = format!("client_port={client}-{}", client + 1);
+                format!("RTP/AVP;unicast;{client};server_port={server}-{}", server + 1)
+            };
+            let headers = format!("Session: 77;timeout=200\r\nTransport: {granted}\r\n");
+            fixture.answers("SETUP", "200 OK", &headers, "");
+        }
+        fixture
+    }
+
+    /// What an interleaved frame has arrives, over `transport`.
+    pub(super) fn arrives(&mut self, transport: RtspTransport, frame: &[u8]) {
+        if transport == RtspTransport::Tcp {
+            return self.receives(frame);
+        }
+        let (head, packet) = frame.split_at(4);
+        self.input(Input::Datagram {
+            channel: Channel(u16::from(head[1]) + 1),
+            source: "127.0.0.1:6000".parse().unwrap(),
+            local: None,
+            arrived_at: self.now,
+            bytes: &mut packet.to_vec(),
+        });
+    }
+
     pub(super) fn anomalies(&self) -> Vec<&str> {
         let details = self.observed.iter().filter_map(|observation| match observation {
             Observation::ProtocolAnomaly { detail, .. } => Some(detail.as_str()),
@@ -238,6 +275,12 @@ pub(super) fn frame(channel: u8, sequence: u16) -> Vec<u8> {
     frame.extend_from_slice(&(packet.len() as u16).to_be_bytes());
     frame.extend_from_slice(&packet);
     frame
+}
+
+/// An interleaved frame with RTCP of a source that has ended.
+pub(super) fn bye(channel: u8, source: u8) -> Vec<u8> {
+    let report = [0x80, 201, 0, 1, 0, 0, 0, source];
+    [&[b'$', channel, 0, 16][..], &report, &[0x81, 203, 0, 1, 0, 0, 0, source]].concat()
 }
 
 /// An interleaved frame with 20 ms of audio, of this payload type.

@@ -12,10 +12,12 @@ use crate::participant::{Channel, ChannelError, Input};
 mod access;
 mod answers;
 mod bytes;
+mod ends;
 mod fixture;
 mod missing;
 mod packets;
 mod playback;
+mod positions;
 mod publisher;
 mod recordings;
 

@@ -7,22 +7,15 @@ use throng_scenario::{
     AtEnd, PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, RtspTransport,
 };
 
-use super::fixture::{Fixture, RECORDING, SDP, config, frame, options};
+use super::fixture::{Fixture, RECORDING, SDP, frame};
 use crate::participant::Input;
-use crate::rtsp::Viewer;
 
 const S: Duration = Duration::from_secs(1);
 
 /// A viewer with this script that has been set up over the RTSP connection, before PLAY is
 /// answered.
 fn set_up(script: PlaybackScript, sdp: &str) -> Fixture {
-    let viewer =
-        |now| Viewer::with_playback(config(RtspTransport::Tcp, None), script, options(now));
-    let mut fixture = Fixture::with(|now| Box::new(viewer(now)));
-    fixture.described(sdp);
-    let transport = "Session: 77;timeout=200\r\nTransport: RTP/AVP/TCP;unicast;interleaved=0-1\r\n";
-    fixture.answers("SETUP", "200 OK", transport, "");
-    fixture
+    Fixture::set_up(RtspTransport::Tcp, script, sdp)
 }
 
 /// The same, one second into its playback with thirty frames, at its first action.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use throng_observation::{FailureReason, Observation};
 
-use super::fixture::{Fixture, RECORDING, SDP, frame};
+use super::fixture::{Fixture, RECORDING, SDP, bye, frame};
 
 #[test]
 fn a_stream_without_an_end_that_stops_may_have_been_a_recording() {
@@ -59,8 +59,7 @@ fn a_recording_is_played_again_from_its_beginning() {
 
 /// The server says that the recording has ended.
 fn ends(fixture: &mut Fixture) {
-    let bye = [0x80, 201, 0, 1, 0, 0, 0, 9, 0x81, 203, 0, 1, 0, 0, 0, 9];
-    fixture.receives(&[&[b'$', 1, 0, 16][..], &bye].concat());
+    fixture.receives(&bye(1, 9));
     fixture.wait(Duration::from_millis(300));
 }
 
