@@ -29,17 +29,23 @@ impl Rung {
     pub const ALL: [Rung; 6] =
         [Rung::P144, Rung::P180, Rung::P240, Rung::P360, Rung::P720, Rung::P1080];
 
+    /// Its name, its width and height in pixels, its frames a second, and the rate that it was
+    /// encoded for, bits per second.
+    fn facts(self) -> (&'static str, (u32, u32), u32, u32) {
+        match self {
+            Rung::P144 => ("144p", (256, 144), 15, 64_000),
+            Rung::P180 => ("180p", (320, 180), 15, 90_000),
+            Rung::P240 => ("240p", (426, 240), 20, 256_000),
+            Rung::P360 => ("360p", (640, 360), 30, 1_000_000),
+            Rung::P720 => ("720p", (1280, 720), 30, 2_500_000),
+            Rung::P1080 => ("1080p", (1920, 1080), 30, 4_500_000),
+        }
+    }
+
     /// The name: its height, such as `240p`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Rung::P144 => "144p",
-            Rung::P180 => "180p",
-            Rung::P240 => "240p",
-            Rung::P360 => "360p",
-            Rung::P720 => "720p",
-            Rung::P1080 => "1080p",
-        }
+        self.facts().0
     }
 
     /// The rung of that name.
@@ -51,50 +57,25 @@ impl Rung {
     /// Pixels from left to right.
     #[must_use]
     pub fn width(self) -> u32 {
-        match self {
-            Rung::P144 => 256,
-            Rung::P180 => 320,
-            Rung::P240 => 426,
-            Rung::P360 => 640,
-            Rung::P720 => 1280,
-            Rung::P1080 => 1920,
-        }
+        self.size().0
     }
 
     /// Pixels from top to bottom.
     #[must_use]
     pub fn height(self) -> u32 {
-        match self {
-            Rung::P144 => 144,
-            Rung::P180 => 180,
-            Rung::P240 => 240,
-            Rung::P360 => 360,
-            Rung::P720 => 720,
-            Rung::P1080 => 1080,
-        }
+        self.size().1
     }
 
     /// Frames a second.
     #[must_use]
     pub fn fps(self) -> u32 {
-        match self {
-            Rung::P144 | Rung::P180 => 15,
-            Rung::P240 => 20,
-            Rung::P360 | Rung::P720 | Rung::P1080 => 30,
-        }
+        self.facts().2
     }
 
     /// The rate that it was encoded for, bits per second.
     #[must_use]
     pub fn bitrate_bps(self) -> u32 {
-        match self {
-            Rung::P144 => 64_000,
-            Rung::P180 => 90_000,
-            Rung::P240 => 256_000,
-            Rung::P360 => 1_000_000,
-            Rung::P720 => 2_500_000,
-            Rung::P1080 => 4_500_000,
-        }
+        self.facts().3
     }
 
     /// The rung of that size in pixels.
@@ -106,14 +87,7 @@ impl Rung {
     /// Width and height, pixels.
     #[must_use]
     pub fn size(self) -> (u32, u32) {
-        match self {
-            Rung::P144 => (256, 144),
-            Rung::P180 => (320, 180),
-            Rung::P240 => (426, 240),
-            Rung::P360 => (640, 360),
-            Rung::P720 => (1280, 720),
-            Rung::P1080 => (1920, 1080),
-        }
+        self.facts().1
     }
 
     /// Number of pictures in a turn of the loop; they are numbered from 0 in each turn.
