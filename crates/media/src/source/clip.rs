@@ -2,7 +2,11 @@
 
 use throng_observation::{Codec, MediaKind};
 
-use crate::container::adts::AudioConfig;
+use crate::container::adts::{AdtsError, AudioConfig};
+use crate::container::ivf::IvfError;
+use crate::container::mjr::MjrError;
+use crate::container::ogg::OggError;
+use crate::container::pcap::PcapError;
 use crate::mark::{MARK_UUID, Mark};
 
 /// Longest RTP payload. With header, extensions and tag it stays below the 1,200 bytes that every
@@ -48,6 +52,18 @@ pub enum ClipError {
     #[error("{0}")]
     Stream(String),
 }
+
+macro_rules! damaged {
+    ($($error:ty),+) => {
+        $(impl From<$error> for ClipError {
+            fn from(error: $error) -> Self {
+                Self::Damaged(error.to_string())
+            }
+        })+
+    };
+}
+
+damaged!(AdtsError, IvfError, MjrError, OggError, PcapError);
 
 /// A loop of coded media, packetised.
 #[derive(Debug)]

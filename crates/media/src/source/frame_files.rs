@@ -3,11 +3,11 @@
 use throng_observation::Codec;
 
 use super::clip::{Clip, ClipBuilder, ClipError, PAYLOAD_MAX};
-use crate::container::adts::{AdtsError, AdtsReader, FRAME_SAMPLES};
+use crate::container::adts::{AdtsReader, FRAME_SAMPLES};
 use crate::container::annexb::h264_access_units;
 use crate::container::annexb::nal_units;
-use crate::container::ivf::{IvfError, IvfReader};
-use crate::container::ogg::{OggError, OggReader, OpusHead};
+use crate::container::ivf::IvfReader;
+use crate::container::ogg::{OggReader, OpusHead};
 use crate::mark::Mark;
 use crate::packetise;
 
@@ -15,24 +15,6 @@ const VIDEO_CLOCK: u32 = 90_000;
 const OPUS_CLOCK: u32 = 48_000;
 /// 20 ms of Opus: the assumed duration of a file's only packet.
 const OPUS_PACKET: u64 = 960;
-
-impl From<IvfError> for ClipError {
-    fn from(error: IvfError) -> Self {
-        Self::Damaged(error.to_string())
-    }
-}
-
-impl From<OggError> for ClipError {
-    fn from(error: OggError) -> Self {
-        Self::Damaged(error.to_string())
-    }
-}
-
-impl From<AdtsError> for ClipError {
-    fn from(error: AdtsError) -> Self {
-        Self::Damaged(error.to_string())
-    }
-}
 
 /// An H.264 byte stream, which has no times: `fps` frames a second.
 pub(super) fn h264(stream: &[u8], fps: f64) -> Result<Clip, ClipError> {

@@ -7,24 +7,12 @@ use throng_observation::Codec;
 use super::clip::{Clip, ClipBuilder, ClipError};
 use super::reorder::ReorderBuffer;
 use crate::codec::PayloadReader;
-use crate::container::mjr::{MjrError, MjrReader};
-use crate::container::pcap::{PcapError, PcapReader};
+use crate::container::mjr::MjrReader;
+use crate::container::pcap::PcapReader;
 use crate::rtp::RtpHeader;
 
 /// Most streams of a capture that are distinguished.
 const STREAMS_MAX: usize = 64;
-
-impl From<MjrError> for ClipError {
-    fn from(error: MjrError) -> Self {
-        Self::Damaged(error.to_string())
-    }
-}
-
-impl From<PcapError> for ClipError {
-    fn from(error: PcapError) -> Self {
-        Self::Damaged(error.to_string())
-    }
-}
 
 /// A recording of Janus. A truncated recording is played up to its end.
 pub(super) fn mjr(file: &[u8]) -> Result<Clip, ClipError> {
