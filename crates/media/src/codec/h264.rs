@@ -3,9 +3,8 @@
 
 use throng_observation::Codec;
 
-use super::{CodecError, PayloadFacts};
+use super::{CodecError, PayloadFacts, nal};
 use crate::mark::Mark;
-use crate::octets::u16_at;
 
 const SLICE: u8 = 1;
 const PARTITION_A: u8 = 2;
@@ -25,12 +24,12 @@ const DON_LEN: usize = 2;
 /// Reads one payload, which is not empty.
 pub(super) fn read(payload: &[u8]) -> Result<PayloadFacts, CodecError> {
     let Some((&head, body)) = payload.split_first() else { return Ok(PayloadFacts::default()) };
+    let aggregate =
+        |units: &[u8]| nal::aggregate(Codec::H264, payload.len(), units, |nal| Some(single(nal)));
     match head & 0x1f {
         1..=23 => Ok(single(payload)),
-        STAP_A => aggregate(payload, body),
-        STAP_B => {
-            aggregate(payload, body.get(DON_LEN..).ok_or_else(|| truncated(payload, "STAP-B"))?)
-        }
+        STAP_A => aggregate(body),
+        STAP_B => aggregate(body.get(DON_LEN..).ok_or_else(|| truncated(payload, "STAP-B"))?),
         kind @ (FU_A | FU_B) => {
             fragment(payload, head, body, if kind == FU_B { DON_LEN } else { 0 })
         }
@@ -68,34 +67,6 @@ fn facts(head: u8, body: &[u8], first_fragment: bool) -> PayloadFacts {
         discardable: slice && head & 0x60 == 0,
         ..PayloadFacts::default()
     }
-}
-
-fn aggregate(payload: &[u8], mut units: &[u8]) -> Result<PayloadFacts, CodecError> {
-    let mut whole = PayloadFacts { precedes_picture: true, ..PayloadFacts::default() };
-    let mut first = true;
-    while !units.is_empty() {
-        let unit = || {
-            let (nal, rest) = units.get(2..)?.split_at_checked(usize::from(u16_at(units, 0)?))?;
-            Some((nal, rest))
-        };
-        let (nal, rest) = unit().ok_or_else(|| truncated(payload, "aggregated NAL unit"))?;
-        let said = single(nal);
-        if first {
-            whole.starts_frame = said.starts_frame;
-        }
-        whole.precedes_picture &= said.precedes_picture;
-        whole.key_frame |= said.key_frame;
-        whole.discardable |= said.discardable;
-        whole.mark = whole.mark.or(said.mark);
-        (units, first) = (rest, false);
-    }
-    if first {
-        return Err(CodecError::Malformed {
-            codec: Codec::H264,
-            what: "aggregation without NAL units",
-        });
-    }
-    Ok(whole)
 }
 
 fn fragment(

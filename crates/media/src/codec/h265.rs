@@ -3,7 +3,7 @@
 
 use throng_observation::Codec;
 
-use super::{CodecError, PayloadFacts, TopLayer};
+use super::{CodecError, PayloadFacts, TopLayer, nal};
 use crate::mark::Mark;
 use crate::octets::{chunk_at, u16_at};
 
@@ -66,7 +66,15 @@ impl Reader {
         len: usize,
     ) -> Result<PayloadFacts, CodecError> {
         match head.kind {
-            AGGREGATION => self.aggregate(head, body, len),
+            AGGREGATION => {
+                let facts = nal::aggregate(Codec::H265, len, body, |nal| {
+                    let (head, body) = Head::parse(nal)?;
+                    let mark = Mark::find_h265(nal);
+                    Some(PayloadFacts { mark, ..self.facts(head, body, true) })
+                })?;
+                let Head { layer, temporal, .. } = head;
+                Ok(PayloadFacts { spatial_layer: layer, temporal_layer: temporal, ..facts })
+            }
             FRAGMENT => {
                 let (&header, body) =
                     body.split_first().ok_or_else(|| truncated("FU header", len))?;
@@ -104,47 +112,6 @@ impl Reader {
             temporal_layer: head.temporal,
             ..PayloadFacts::default()
         }
-    }
-
-    fn aggregate(
-        &mut self,
-        head: Head,
-        mut units: &[u8],
-        len: usize,
-    ) -> Result<PayloadFacts, CodecError> {
-        let mut whole = PayloadFacts {
-            precedes_picture: true,
-            spatial_layer: head.layer,
-            temporal_layer: head.temporal,
-            ..PayloadFacts::default()
-        };
-        let mut first = true;
-        while !units.is_empty() {
-            let unit = || {
-                let (nal, rest) =
-                    units.get(2..)?.split_at_checked(usize::from(u16_at(units, 0)?))?;
-                let (head, body) = Head::parse(nal)?;
-                Some((nal, head, body, rest))
-            };
-            let (nal, head, body, rest) =
-                unit().ok_or_else(|| truncated("aggregated NAL unit", len))?;
-            let said = self.facts(head, body, true);
-            if first {
-                whole.starts_frame = said.starts_frame;
-            }
-            whole.precedes_picture &= said.precedes_picture;
-            whole.key_frame |= said.key_frame;
-            whole.discardable |= said.discardable;
-            whole.mark = whole.mark.or_else(|| Mark::find_h265(nal));
-            (units, first) = (rest, false);
-        }
-        if first {
-            return Err(CodecError::Malformed {
-                codec: Codec::H265,
-                what: "aggregation without NAL units",
-            });
-        }
-        Ok(whole)
     }
 }
 

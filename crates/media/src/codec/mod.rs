@@ -13,6 +13,7 @@ pub(crate) mod mp2t;
 pub(crate) mod mpeg4_visual;
 pub(crate) mod mpeg_audio;
 pub(crate) mod mpeg_video;
+mod nal;
 pub(crate) mod pes;
 pub(crate) mod program;
 pub(crate) mod vp8;

@@ -1,7 +1,7 @@
 //! H.264 (RFC 6184), packetization-mode 1: small NAL units together in a STAP-A, large ones split
 //! into FU-As.
 
-use super::even_piece;
+use super::nal_units;
 
 const STAP_A: u8 = 24;
 const FU_A: u8 = 28;
@@ -15,61 +15,19 @@ const FU_A: u8 = 28;
 /// others are sent as they are (§5.6). A unit above 65 535 bytes is never put in a STAP-A, whose
 /// lengths have 16 bits.
 pub fn packetise(nals: &[&[u8]], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
-    let payload_max = payload_max.max(3);
-    let mut rest = nals;
-    while let Some((&first, after)) = rest.split_first() {
-        if first.len() > payload_max {
-            fragment(first, payload_max, payloads);
-            rest = after;
-            continue;
-        }
-        let together = how_many_fit(rest, payload_max);
-        if let (2.., Some((group, after))) = (together, rest.split_at_checked(together)) {
-            payloads.push(aggregate(group));
-            rest = after;
-        } else {
-            if !first.is_empty() {
-                payloads.push(first.to_vec());
-            }
-            rest = after;
-        }
-    }
+    nal_units(nals, payload_max, aggregated, fragmented, payloads);
 }
 
-/// Number of the first units that fit into one STAP-A.
-fn how_many_fit(nals: &[&[u8]], payload_max: usize) -> usize {
-    let mut len = 1;
-    nals.iter()
-        .take_while(|nal| {
-            len += 2 + nal.len();
-            !nal.is_empty() && nal.len() <= usize::from(u16::MAX) && len <= payload_max
-        })
-        .count()
-}
-
-fn aggregate(group: &[&[u8]]) -> Vec<u8> {
-    // §5.3: the highest NRI of the aggregated units, F if any has it.
+/// §5.3: the highest NRI of the aggregated units, F if any has it.
+fn aggregated(group: &[&[u8]]) -> [u8; 1] {
     let heads = group.iter().filter_map(|nal| nal.first());
     let nri = heads.clone().map(|head| head & 0x60).max().unwrap_or(0);
     let forbidden = heads.fold(0, |all, head| all | (head & 0x80));
-    let mut payload = vec![forbidden | nri | STAP_A];
-    for nal in group {
-        // how_many_fit keeps the length within 16 bits.
-        payload.extend_from_slice(&(nal.len() as u16).to_be_bytes());
-        payload.extend_from_slice(nal);
-    }
-    payload
+    [forbidden | nri | STAP_A]
 }
 
-fn fragment(nal: &[u8], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
-    let Some((&head, body)) = nal.split_first() else { return };
-    let pieces = body.chunks(even_piece(body.len(), payload_max - 2));
-    let last = pieces.len().saturating_sub(1);
-    for (index, piece) in pieces.enumerate() {
-        let start = u8::from(index == 0) << 7;
-        let end = u8::from(index == last) << 6;
-        payloads.push([&[(head & 0xe0) | FU_A, start | end | (head & 0x1f)], piece].concat());
-    }
+fn fragmented([head]: [u8; 1], start_and_end: u8) -> [u8; 2] {
+    [(head & 0xe0) | FU_A, start_and_end | (head & 0x1f)]
 }
 
 #[cfg(test)]

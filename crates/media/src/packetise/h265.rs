@@ -1,7 +1,7 @@
 //! H.265 (RFC 7798) without DONL fields: small NAL units together in an aggregation packet, large
 //! ones split into fragmentation units.
 
-use super::even_piece;
+use super::nal_units;
 
 const AGGREGATION: u8 = 48;
 const FRAGMENTATION: u8 = 49;
@@ -12,37 +12,11 @@ const HEADER_LEN: usize = 2;
 /// bytes (at least 4). The caller sets the marker bit of the last one. NAL units without a whole
 /// header are left out.
 pub fn packetise(nals: &[&[u8]], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
-    let payload_max = payload_max.max(HEADER_LEN + 2);
-    let mut rest = nals;
-    while let Some((&first, after)) = rest.split_first() {
-        let together = how_many_fit(rest, payload_max);
-        if let (2.., Some((group, after))) = (together, rest.split_at_checked(together)) {
-            payloads.push(aggregate(group));
-            rest = after;
-            continue;
-        }
-        rest = after;
-        if first.len() > payload_max {
-            fragment(first, payload_max, payloads);
-        } else if first.len() >= HEADER_LEN {
-            payloads.push(first.to_vec());
-        }
-    }
-}
-
-/// Number of the first units that fit into one aggregation packet.
-fn how_many_fit(nals: &[&[u8]], payload_max: usize) -> usize {
-    let mut len = HEADER_LEN;
-    nals.iter()
-        .take_while(|nal| {
-            len += 2 + nal.len();
-            nal.len() >= HEADER_LEN && nal.len() <= usize::from(u16::MAX) && len <= payload_max
-        })
-        .count()
+    nal_units(nals, payload_max, aggregated, fragmented, payloads);
 }
 
 /// §4.4.2: F if any has it, the lowest layer and temporal ids of the aggregated units.
-fn aggregate(group: &[&[u8]]) -> Vec<u8> {
+fn aggregated(group: &[&[u8]]) -> [u8; HEADER_LEN] {
     let headers = group
         .iter()
         .filter_map(|nal| nal.first_chunk::<HEADER_LEN>())
@@ -50,26 +24,11 @@ fn aggregate(group: &[&[u8]]) -> Vec<u8> {
     let forbidden = headers.clone().fold(0, |all, header| all | (header & 0x8000));
     let layer = headers.clone().map(|header| header & 0x01f8).min().unwrap_or(0);
     let temporal = headers.map(|header| header & 7).min().unwrap_or(1);
-    let head = forbidden | u16::from(AGGREGATION) << 9 | layer | temporal;
-    let mut payload = head.to_be_bytes().to_vec();
-    for nal in group {
-        // how_many_fit keeps the length within 16 bits.
-        payload.extend_from_slice(&(nal.len() as u16).to_be_bytes());
-        payload.extend_from_slice(nal);
-    }
-    payload
+    (forbidden | u16::from(AGGREGATION) << 9 | layer | temporal).to_be_bytes()
 }
 
-fn fragment(nal: &[u8], payload_max: usize, payloads: &mut Vec<Vec<u8>>) {
-    let Some((&[high, low], body)) = nal.split_first_chunk::<HEADER_LEN>() else { return };
-    let pieces = body.chunks(even_piece(body.len(), payload_max - HEADER_LEN - 1));
-    let last = pieces.len().saturating_sub(1);
-    for (index, piece) in pieces.enumerate() {
-        let start = u8::from(index == 0) << 7;
-        let end = u8::from(index == last) << 6;
-        let head = [(high & 0x81) | FRAGMENTATION << 1, low, start | end | (high >> 1 & 0x3f)];
-        payloads.push([&head, piece].concat());
-    }
+fn fragmented([high, low]: [u8; HEADER_LEN], start_and_end: u8) -> [u8; HEADER_LEN + 1] {
+    [(high & 0x81) | FRAGMENTATION << 1, low, start_and_end | (high >> 1 & 0x3f)]
 }
 
 #[cfg(test)]
