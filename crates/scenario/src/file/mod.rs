@@ -1,4 +1,5 @@
-//! The schema of the scenario file: types for the JSON Schema and for writing TOML.
+//! The schema of the scenario file: types for the JSON Schema and for writing TOML, which leaves out
+//! what is `None`.
 
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;
@@ -33,19 +34,15 @@ struct File {
     #[serde(skip_serializing_if = "Table::is_empty")]
     #[schemars(default)]
     stream: Table<Stream>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     conversation: Option<Table<Conversation>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     room: Option<Table<RoomConfig>>,
     /// Processes that are monitored during the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default, with = "OneOrMany<WatchFile>")]
     watch: Vec<WatchFile>,
     /// Participants whose received video is decoded, to validate the quality metrics.
-    #[serde(skip_serializing_if = "Option::is_none")]
     tap: Option<Table<Tap>>,
     /// Real browsers that join with the crowd, to validate the metrics of the virtual participants.
-    #[serde(skip_serializing_if = "Option::is_none")]
     canary: Option<Table<Canary>>,
     #[schemars(default)]
     output: Table<OutputConfig>,
@@ -87,19 +84,14 @@ struct TargetFile {
     ))]
     url: String,
     /// `env:NAME`, `file:PATH`, or the token itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
     /// LiveKit's API key, with which throng makes a token for each participant.
-    #[serde(skip_serializing_if = "Option::is_none")]
     api_key: Option<String>,
     /// Its secret: `env:NAME`, `file:PATH`, or the secret itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     api_secret: Option<String>,
     /// LiveKit's room, for WHIP only: its URL does not contain one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     room: Option<String>,
     /// Number of rooms, that of the URL included, each with the whole crowd; default 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 1_000))]
     rooms: Option<u32>,
     /// Private networks that throng may send to, such as `10.0.0.0/8`.
@@ -112,28 +104,22 @@ struct TargetFile {
     /// ICE candidates for media: `all`, or `relay` for the relay (TURN) alone that the server
     /// announces; default `all`, or `relay` if the URL requests it of OvenMediaEngine
     /// (`?transport=tcp`).
-    #[serde(skip_serializing_if = "Option::is_none")]
     ice_transport_policy: Option<NameOf<IceTransportPolicy>>,
     /// A STUN server, `stun:HOST` or `stun:HOST:PORT`, from which each participant learns its
     /// address outside a NAT; HOST is an IP address, or the host name of `url`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[Ss][Tt][Uu][Nn]:"))]
     stun: Option<String>,
     /// A TURN server, `turn:HOST`, `turn:HOST:PORT?transport=tcp` or `turns:HOST:PORT`, that each
     /// participant uses instead of those that the server announces; HOST is an address, or the host
     /// name of `url`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^[Tt][Uu][Rr][Nn][Ss]?:"))]
     turn: Option<String>,
     /// Its user name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     turn_username: Option<String>,
     /// Its password: `env:NAME`, `file:PATH`, or the password itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     turn_password: Option<String>,
     /// The transport of RTP on an RTSP target: `udp`, `tcp` (interleaved), or `auto` for UDP, and
     /// TCP where the server refuses it; default `auto`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     rtsp_transport: Option<NameOf<RtspTransport>>,
 }
 

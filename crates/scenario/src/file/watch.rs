@@ -15,24 +15,18 @@ use crate::watch::{Moment, ProfileRequest, Watch, WatchTarget};
 #[schemars(deny_unknown_fields)]
 pub(super) struct WatchFile {
     /// Its name in reports; default: the host name.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 64))]
     name: Option<String>,
     /// All processes of this name, such as `janus`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     process: Option<String>,
     /// The processes of a systemd unit, such as `nginx.service`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<String>,
     /// The processes of a control group, such as `/system.slice/janus.service`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     cgroup: Option<String>,
     /// One process.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = i32::MAX.unsigned_abs()))]
     pid: Option<u32>,
     /// The processes that listen on this port.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     port: Option<u16>,
     /// A command that the watcher starts with the run and ends with it: program and arguments.
@@ -40,22 +34,17 @@ pub(super) struct WatchFile {
     #[schemars(default, with = "OneOrMany<String>")]
     command: Vec<String>,
     /// `true`: the processes that listen on the target's port.
-    #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<bool>,
     /// The agent on the server's host: `tls://HOST:PORT`, on loopback also `tcp://`. Its own flags
     /// set what it reads, so `every`, `logs`, `access_log` and `metrics` cannot be combined with
     /// it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^(tls|tcp)://.+:\d+/?$"))]
     agent: Option<String>,
     /// The agent's token: `env:NAME`, `file:PATH`, or the token itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
     /// SHA-256 of the agent's certificate, as the agent prints it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
     /// Sampling interval, 100 ms to 60 s; default 1 s.
-    #[serde(skip_serializing_if = "Option::is_none")]
     every: Option<Duration>,
     /// Log files of the server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -74,7 +63,6 @@ pub(super) struct WatchFile {
     #[schemars(default, with = "OneOrMany<ProfileFile>")]
     profile: Vec<ProfileFile>,
     /// The knowledge pack, such as `janus`; default: chosen from the processes.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pack: Option<String>,
 }
 
@@ -95,7 +83,7 @@ struct ProfileTable {
     /// `baseline`, `full`, `fail`, or a time after the first intended join, such as `30s`.
     at: String,
     /// Duration, 1 s to 5 min; default 10 s, for `baseline` 3 s.
-    #[serde(rename = "for", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "for")]
     duration: Option<Duration>,
 }
 
