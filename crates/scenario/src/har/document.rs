@@ -21,86 +21,71 @@ pub(super) struct File {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(expecting = "an object as `log`")]
+#[serde(default, expecting = "an object as `log`")]
 pub(super) struct Log {
-    #[serde(default)]
     pub(super) pages: List<Page, ITEMS_MAX>,
-    #[serde(default)]
     pub(super) entries: List<Entry, ENTRIES_MAX>,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(expecting = "an object as page")]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, expecting = "an object as page")]
 pub(super) struct Page {
-    #[serde(default)]
     pub(super) id: Leaf,
-    #[serde(default, rename = "startedDateTime")]
+    #[serde(rename = "startedDateTime")]
     pub(super) started: Leaf,
-    #[serde(default, rename = "pageTimings")]
+    #[serde(rename = "pageTimings")]
     pub(super) timings: PageTimings,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(expecting = "an object as `pageTimings`")]
+#[serde(default, expecting = "an object as `pageTimings`")]
 pub(super) struct PageTimings {
-    #[serde(default, rename = "onLoad")]
+    #[serde(rename = "onLoad")]
     pub(super) on_load: Leaf,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(expecting = "an object as entry")]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, expecting = "an object as entry")]
 pub(super) struct Entry {
-    #[serde(default)]
     pub(super) pageref: Leaf,
-    #[serde(default, rename = "startedDateTime")]
+    #[serde(rename = "startedDateTime")]
     pub(super) started: Leaf,
-    #[serde(default)]
     pub(super) time: Leaf,
-    #[serde(default)]
     pub(super) request: Request,
-    #[serde(default)]
     pub(super) response: Response,
-    #[serde(default, rename = "_resourceType")]
+    #[serde(rename = "_resourceType")]
     pub(super) resource_type: Leaf,
-    #[serde(default, rename = "_fromCache")]
+    #[serde(rename = "_fromCache")]
     pub(super) from_cache: Leaf,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(expecting = "an object as `request`")]
+#[serde(default, expecting = "an object as `request`")]
 pub(super) struct Request {
-    #[serde(default)]
     pub(super) method: Leaf,
-    #[serde(default)]
     pub(super) url: Leaf,
-    #[serde(default)]
     pub(super) headers: List<Header, ITEMS_MAX>,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(expecting = "an object as `response`")]
+#[serde(default, expecting = "an object as `response`")]
 pub(super) struct Response {
-    #[serde(default)]
     pub(super) status: Leaf,
-    #[serde(default)]
     pub(super) headers: List<Header, ITEMS_MAX>,
-    #[serde(default)]
     pub(super) content: Content,
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(expecting = "an object as `response.content`")]
+#[serde(default, expecting = "an object as `response.content`")]
 pub(super) struct Content {
-    #[serde(default, rename = "mimeType")]
+    #[serde(rename = "mimeType")]
     pub(super) mime_type: Leaf,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(expecting = "an object as header")]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, expecting = "an object as header")]
 pub(super) struct Header {
-    #[serde(default)]
     pub(super) name: Leaf,
-    #[serde(default)]
     pub(super) value: Leaf,
 }
 
