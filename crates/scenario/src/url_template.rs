@@ -10,6 +10,7 @@ use throng_observation::masked::{Shown, masked_url};
 use throng_observation::percent::encoded;
 
 use crate::chat::ChatVariable;
+use crate::keys::{Named as _, named};
 use crate::secret::{HIDDEN, Secret, may_be_shown};
 use crate::suggestion::nearest;
 
@@ -29,26 +30,15 @@ pub enum UrlVariable {
     Random,
 }
 
+named! {
+    UrlVariable: Number = "n", Stream = "stream", Room = "room", Cohort = "cohort",
+    Random = "random",
+}
+
 impl UrlVariable {
-    const ALL: [Self; 5] = [Self::Number, Self::Stream, Self::Room, Self::Cohort, Self::Random];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Number => "n",
-            Self::Stream => "stream",
-            Self::Room => "room",
-            Self::Cohort => "cohort",
-            Self::Random => "random",
-        }
-    }
-
-    fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|variable| variable.word() == word)
-    }
-
     /// The word that is probably meant.
     fn nearest(word: &str) -> Option<&'static str> {
-        nearest(word, Self::ALL.into_iter().map(Self::word))
+        nearest(word, Self::names().into_iter())
     }
 }
 
@@ -96,7 +86,7 @@ impl UrlTemplate {
             at = close.map_or(text.len(), |length| open + length + 1);
             let word =
                 text.get(open..at).and_then(|piece| piece.strip_prefix('{')?.strip_suffix('}'));
-            let Some(variable) = word.and_then(UrlVariable::from_word) else {
+            let Some(variable) = word.and_then(UrlVariable::of_name) else {
                 return Err(unknown(word, open..at));
             };
             if open < authority_end {
@@ -183,7 +173,7 @@ fn unknown(word: Option<&str>, at: Range<usize>) -> UrlTemplateError {
 
 fn misplaced(variable: UrlVariable, at: Range<usize>) -> UrlTemplateError {
     let message =
-        format!("`{{{}}}` is in the scheme, host or port, which cannot vary", variable.word());
+        format!("`{{{}}}` is in the scheme, host or port, which cannot vary", variable.name());
     UrlTemplateError { message, help: "write it into the path or the query".into(), at }
 }
 
@@ -192,7 +182,7 @@ fn expanded(text: &str, values: &UrlValues<'_>) -> String {
     let mut url = String::with_capacity(text.len() + 16);
     for (index, piece) in text.split('{').enumerate() {
         let (word, rest) = match piece.split_once('}') {
-            Some((word, rest)) if index > 0 => (UrlVariable::from_word(word), rest),
+            Some((word, rest)) if index > 0 => (UrlVariable::of_name(word), rest),
             _ => (None, piece),
         };
         // Writing to a String does not fail.
