@@ -1,12 +1,9 @@
 //! The room of a conference, where the run creates it.
 
-use std::marker::PhantomData;
-
-use schemars::SchemaGenerator;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use crate::keys::Usual::Said;
-use crate::keys::{Form, Keyed, Maybe, SecretLeftOut, Whole, bit_rate, keys};
+use crate::keys::{By, Keyed, Maybe, SECRET_LEFT_OUT, Whole, bit_rate, keys};
 use crate::read::{Fields, Reader};
 use crate::secret::TokenSource;
 
@@ -38,13 +35,13 @@ impl Keyed for RoomConfig {
     keys! {
         /// the key that Janus requires to create rooms: `"env:NAME"`, `"file:PATH"`, or the key
         /// itself
-        "admin_key": admin_key = Maybe(SecretLeftOut), Said("none");
+        "admin_key": admin_key = Maybe(SECRET_LEFT_OUT), Said("none");
         /// the largest number of publishers
         "publishers": publishers = Maybe(Whole(1, 100_000)), Said("twice the crowd of a room");
         /// the bit rate that the server allows each publisher (REMB), `"256kbit/s"`
         "bitrate": bits_per_s = Maybe(bit_rate("256kbit/s")), Said("unlimited");
         /// the video codecs of the room, `["vp8", "h264"]`
-        "video_codecs": video_codecs = Codecs, Said("those of the crowd");
+        "video_codecs": video_codecs = CODECS, Said("those of the crowd");
     }
 
     fn usual() -> Self {
@@ -53,15 +50,8 @@ impl Keyed for RoomConfig {
 }
 
 /// A video codec, or a list of several.
-struct Codecs;
-
-impl Form<Vec<String>> for Codecs {
-    fn read(
-        &self,
-        reader: &mut Reader,
-        fields: &mut Fields<'_>,
-        key: &'static str,
-    ) -> Option<Vec<String>> {
+const CODECS: By<Vec<String>> = By {
+    read: |reader, fields, key| {
         let path = fields.path_of(key);
         let expected = format!("a list of codecs, each one of \"{}\"", VIDEO_CODECS.join("\", \""));
         let mut codecs = Vec::new();
@@ -73,14 +63,10 @@ impl Form<Vec<String>> for Codecs {
             codecs.push(codec);
         }
         Some(codecs)
-    }
-
-    fn write(&self, value: &Vec<String>) -> Option<Json> {
-        Some(value.clone().into())
-    }
-
-    fn schema(&self, _of: PhantomData<Vec<String>>, _generator: &mut SchemaGenerator) -> Json {
+    },
+    write: |codecs| Some(codecs.clone().into()),
+    schema: |_| {
         let codec = json!({ "type": "string", "enum": VIDEO_CODECS });
         json!({ "anyOf": [codec, { "type": "array", "items": codec }] })
-    }
-}
+    },
+};

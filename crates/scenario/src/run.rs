@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::keys::Usual::{Said, Stored};
-use crate::keys::{Flag, Keyed, Maybe, Positive, Text, Whole, bit_rate, keys, time};
+use crate::keys::{Flag, Keyed, Maybe, POSITIVE, Text, Whole, bit_rate, keys, time};
 use crate::read::{Fields, Reader};
 
 /// Summaries are not more frequent.
@@ -76,7 +76,7 @@ impl Keyed for Stream {
         "audio": audio_bits_per_s = Maybe(bit_rate("48kbit/s")),
             Said("48 kbit/s is assumed, as `check` reports");
         /// frame rate of the source
-        "fps": fps = Maybe(Positive), Said("none; `of source` uses the rate of the RTP timestamps");
+        "fps": fps = Maybe(POSITIVE), Said("none; `of source` uses the rate of the RTP timestamps");
     }
 
     fn usual() -> Self {
@@ -148,10 +148,10 @@ impl Keyed for Caps {
         /// participants at a time
         "users": users = Maybe(Whole(1, u64::from(u32::MAX))), Said("`500`");
         /// joins within any second
-        "joins_per_s": joins_per_s = Maybe(Positive), Said("`20`");
+        "joins_per_s": joins_per_s = Maybe(POSITIVE), Said("`20`");
         /// Mbit/s, sent and received together. Checked in the plan if `stream.video` is set, and
         /// measured: 3 s in a row above it end the run
-        "mbit_per_s": mbit_per_s = Maybe(Positive), Said("`1000`");
+        "mbit_per_s": mbit_per_s = Maybe(POSITIVE), Said("`1000`");
         /// length of the run
         "duration": duration = Maybe(time("60m")), Said("`\"1h\"`");
     }

@@ -1,12 +1,9 @@
 //! Participants whose received video another process decodes.
 
-use std::marker::PhantomData;
-
-use schemars::SchemaGenerator;
-use serde_json::{Value as Json, json};
+use serde_json::json;
 
 use crate::keys::Usual::{Required, Stored};
-use crate::keys::{Flag, Form, Keyed, keys};
+use crate::keys::{By, Flag, Keyed, keys};
 use crate::read::{Fields, Node, Reader, Value};
 
 /// The tap of a run.
@@ -29,7 +26,7 @@ impl Keyed for Tap {
     keys! {
         /// the first N participants to join (1 to 1,000), or a list of participant numbers, in the
         /// order of joins from 0, such as `[0, 17]`
-        "participants": selection = Tapped, Required("write under [tap] participants = 3");
+        "participants": selection = TAPPED, Required("write under [tap] participants = 3");
         /// decode during the run; with `false`, `throng tap RUN` may attach
         "decode": decode = Flag, Stored;
         /// keep the coded streams in the run folder
@@ -55,54 +52,44 @@ pub enum TapSelection {
 /// Most tapped participants: each needs a decoder.
 const LISTED_MAX: u32 = 1_000;
 
-/// How [`TapSelection`] is written.
-struct Tapped;
-
-impl Form<TapSelection> for Tapped {
-    fn read(
-        &self,
-        reader: &mut Reader,
-        fields: &mut Fields<'_>,
-        key: &'static str,
-    ) -> Option<TapSelection> {
-        let number = |node: &Node| match node.value {
-            Value::Integer(value) => u32::try_from(value).ok(),
-            _ => None,
-        };
-        let node = fields.get(key)?;
-        let selection = match &node.value {
-            Value::List(nodes) if (1..=LISTED_MAX as usize).contains(&nodes.len()) => {
-                nodes.iter().map(number).collect::<Option<Vec<_>>>().map(TapSelection::These)
-            }
-            _ => number(node)
-                .filter(|count| (1..=LISTED_MAX).contains(count))
-                .map(TapSelection::First),
-        };
-        if selection.is_none() {
-            let message = format!(
-                "`{}` is not a whole number from 1 to {LISTED_MAX} (the first to join), or a list \
-                 such as [0, 17]",
-                fields.path_of(key)
-            );
-            reader.fail(node.span, message, "write participants = 3");
-        }
-        selection
-    }
-
-    fn write(&self, value: &TapSelection) -> Option<Json> {
-        Some(match value {
+const TAPPED: By<TapSelection> = By {
+    read: tapped,
+    write: |selection| {
+        Some(match selection {
             TapSelection::First(count) => (*count).into(),
             TapSelection::These(numbers) => numbers.clone().into(),
         })
-    }
-
-    fn schema(&self, _of: PhantomData<TapSelection>, _generator: &mut SchemaGenerator) -> Json {
+    },
+    schema: |_| {
         let number = json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
         json!({ "anyOf": [
             { "type": "integer", "minimum": 1, "maximum": LISTED_MAX },
             { "type": "array", "minItems": 1, "maxItems": LISTED_MAX, "items": number },
         ] })
+    },
+};
+
+fn tapped(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<TapSelection> {
+    let number = |node: &Node| match node.value {
+        Value::Integer(value) => u32::try_from(value).ok(),
+        _ => None,
+    };
+    let node = fields.get(key)?;
+    let selection = match &node.value {
+        Value::List(nodes) if (1..=LISTED_MAX as usize).contains(&nodes.len()) => {
+            nodes.iter().map(number).collect::<Option<Vec<_>>>().map(TapSelection::These)
+        }
+        _ => number(node).filter(|count| (1..=LISTED_MAX).contains(count)).map(TapSelection::First),
+    };
+    if selection.is_none() {
+        let message = format!(
+            "`{}` is not a whole number from 1 to {LISTED_MAX} (the first to join), or a list \
+             such as [0, 17]",
+            fields.path_of(key)
+        );
+        reader.fail(node.span, message, "write participants = 3");
     }
+    selection
 }
 
 impl Default for TapSelection {

@@ -144,9 +144,7 @@ fn beside(
     key: &'static str,
 ) -> Option<Box<Endpoint>> {
     const URL: &str = "\"xmpp+wss://HOST/PATH?room=ROOM@SERVICE\"";
-    let path = fields.path_of(key);
-    let node = fields.get(key)?;
-    let text = reader.text(node, &path, URL)?;
+    let (text, path, node) = reader.text_at(fields, key, URL)?;
     match Endpoint::parse(&text) {
         Ok(endpoint) if endpoint.protocol().part() == Part::Chat => {
             return Some(Box::new(endpoint));
@@ -186,9 +184,8 @@ fn renames(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ChatRenames> 
 }
 
 fn origin(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
-    let path = fields.path_of(key);
-    let node = fields.get(key)?;
-    let text = reader.text(node, &path, "an origin such as \"https://www.example.com\"")?;
+    let expected = "an origin such as \"https://www.example.com\"";
+    let (text, path, node) = reader.text_at(fields, key, expected)?;
     let url = url::Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     match url.map(|url| url.origin().ascii_serialization()) {
         Some(origin) if origin == text.trim_end_matches('/') => Some(origin),

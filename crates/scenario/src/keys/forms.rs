@@ -92,21 +92,11 @@ impl<V: TryFrom<u64> + Into<u64> + Copy> Form<V> for Whole {
 }
 
 /// A number above 0.
-pub(crate) struct Positive;
-
-impl Form<f64> for Positive {
-    fn read(&self, reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<f64> {
-        reader.positive(fields, key)
-    }
-
-    fn write(&self, value: &f64) -> Option<Json> {
-        Some((*value).into())
-    }
-
-    fn schema(&self, _of: PhantomData<f64>, _generator: &mut SchemaGenerator) -> Json {
-        json!({ "type": "number", "exclusiveMinimum": 0 })
-    }
-}
+pub(crate) const POSITIVE: By<f64> = By {
+    read: Reader::positive,
+    write: |number| Some((*number).into()),
+    schema: |_| json!({ "type": "number", "exclusiveMinimum": 0 }),
+};
 
 /// A share from 0 to 1, with an example.
 pub(crate) struct Share(pub(crate) &'static str);
@@ -178,9 +168,7 @@ impl Form<String> for Text {
         fields: &mut Fields<'_>,
         key: &'static str,
     ) -> Option<String> {
-        let path = fields.path_of(key);
-        let node = fields.get(key)?;
-        let text = reader.text(node, &path, self.expected)?;
+        let (text, path, node) = reader.text_at(fields, key, self.expected)?;
         if let Some(help) = self.if_empty.filter(|_| text.is_empty()) {
             reader.fail(node.span, format!("`{path}` is empty"), help);
         }
@@ -207,9 +195,7 @@ pub(crate) struct Address {
 
 impl Form<Url> for Address {
     fn read(&self, reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<Url> {
-        let path = fields.path_of(key);
-        let node = fields.get(key)?;
-        let text = reader.text(node, &path, self.example)?;
+        let (text, path, node) = reader.text_at(fields, key, self.example)?;
         let is_one = |url: &Url| self.schemes.contains(&url.scheme()) && url.has_host();
         let Some(url) = Url::parse(&text).ok().filter(is_one) else {
             let message = format!("`{path}` is not a URL of {}", self.schemes.join(": or "));
@@ -245,27 +231,14 @@ impl Form<Url> for Address {
 }
 
 /// A secret, or where it is kept. The secret itself is not written.
-pub(crate) struct SecretLeftOut;
-
-impl Form<TokenSource> for SecretLeftOut {
-    fn read(
-        &self,
-        reader: &mut Reader,
-        fields: &mut Fields<'_>,
-        key: &'static str,
-    ) -> Option<TokenSource> {
+pub(crate) const SECRET_LEFT_OUT: By<TokenSource> = By {
+    read: |reader, fields, key| {
         let path = fields.path_of(key);
         token(reader, fields.get(key)?, &path)
-    }
-
-    fn write(&self, value: &TokenSource) -> Option<Json> {
-        (!value.is_secret()).then(|| value.to_string().into())
-    }
-
-    fn schema(&self, _of: PhantomData<TokenSource>, _generator: &mut SchemaGenerator) -> Json {
-        json!({ "type": "string", "minLength": 1 })
-    }
-}
+    },
+    write: |secret| (!secret.is_secret()).then(|| secret.to_string().into()),
+    schema: |_| json!({ "type": "string", "minLength": 1 }),
+};
 
 /// A value that may be absent.
 pub(crate) struct Maybe<F>(pub(crate) F);

@@ -14,7 +14,7 @@ use crate::read::{Fields, Reader};
 
 mod forms;
 pub(crate) use forms::{
-    Address, AsFile, By, Flag, Form, Inner, Maybe, Positive, SEED_MAX, SecretLeftOut, Share,
+    Address, AsFile, By, Flag, Form, Inner, Maybe, POSITIVE, SECRET_LEFT_OUT, SEED_MAX, Share,
     ShareMilli, Text, Whole, bit_rate, time, time_schema,
 };
 mod names;
@@ -196,11 +196,8 @@ pub(crate) fn value<V>(
     (key, usual): (&'static str, Usual),
     form: &impl Form<V>,
 ) -> Option<V> {
-    if let Usual::Required(help) = usual
-        && fields.lacks(key)
-    {
-        let message = format!("`{}` is missing", fields.path_of(key));
-        reader.fail(fields.span, message, help);
+    if let Usual::Required(help) = usual {
+        reader.require(fields, key, help);
     }
     form.read(reader, fields, key)
 }

@@ -115,7 +115,7 @@ pub struct Factor {
 }
 
 /// One value of a factor.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Level {
     /// Its name; unique in the factor.
     pub name: String,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// A server. Of a level: only what differs from the matrix's own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Server<T> {
     /// Program and arguments; `None`: the user starts the server.
     pub command: Option<Vec<T>>,
@@ -91,25 +91,6 @@ impl Default for Stop {
     }
 }
 
-impl<T> Default for Server<T> {
-    fn default() -> Self {
-        Self {
-            command: None,
-            env: Vec::new(),
-            cwd: None,
-            ready: None,
-            stop: None,
-            files: Vec::new(),
-            cpus: None,
-            cpu_quota: None,
-            memory_bytes: None,
-            disk: None,
-            nofile: None,
-            watch: None,
-        }
-    }
-}
-
 impl<T: Clone> Server<T> {
     /// This server, with what `level` says differently.
     pub(crate) fn with(&self, level: &Self) -> Self {
@@ -118,11 +99,8 @@ impl<T: Clone> Server<T> {
             env.retain(|(known, _)| known != name);
             env.push((name.clone(), value.clone()));
         }
-        let or = |of_level: &Option<Vec<T>>, own: &Option<Vec<T>>| {
-            of_level.clone().or_else(|| own.clone())
-        };
         Self {
-            command: or(&level.command, &self.command),
+            command: level.command.clone().or_else(|| self.command.clone()),
             env,
             cwd: level.cwd.clone().or_else(|| self.cwd.clone()),
             ready: level.ready.clone().or_else(|| self.ready.clone()),

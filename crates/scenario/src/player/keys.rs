@@ -177,9 +177,8 @@ fn position(
     fields: &mut Fields<'_>,
     key: &'static str,
 ) -> Option<PlaybackPosition> {
-    let path = fields.path_of(key);
-    let node = fields.get(key)?;
-    let text = reader.text(node, &path, "\"random\", or a time such as \"90s\"")?;
+    let expected = "\"random\", or a time such as \"90s\"";
+    let (text, path, node) = reader.text_at(fields, key, expected)?;
     if text == "random" {
         return Some(PlaybackPosition::Random);
     }

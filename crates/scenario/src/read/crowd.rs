@@ -44,10 +44,7 @@ pub(super) fn crowd(
         );
         return (cohorts, spans);
     };
-    let (items, is_list): (&[Node], bool) = match &node.value {
-        Value::List(items) => (items, true),
-        _ => (std::slice::from_ref(node), false),
-    };
+    let (items, is_list) = (node.one_or_many(), matches!(node.value, Value::List(_)));
     if items.is_empty() || items.len() > COHORTS_MAX {
         let message = format!("`crowd` has {} cohorts", items.len());
         reader.fail(node.span, message, format!("write 1 to {COHORTS_MAX} [[crowd]] tables"));
@@ -88,21 +85,13 @@ pub(super) fn crowd(
 }
 
 fn says_vp8(publish: &Node) -> bool {
-    let Value::Table(entries) = &publish.value else { return false };
-    let is_vp8 = |node: &Node| matches!(&node.value, Value::Text(name) if name == "vp8");
-    entries.iter().any(|entry| entry.key == "codec" && is_vp8(&entry.node))
+    publish.get("codec").and_then(Node::as_text) == Some("vp8")
 }
 
 /// The path of a cohort in a list: by its name, as in overrides and reports, else by its index.
 fn path_of(item: &Node, index: usize) -> String {
-    let name = match &item.value {
-        Value::Table(entries) => entries.iter().find(|entry| entry.key == "name"),
-        _ => None,
-    };
-    match name.map(|entry| &entry.node.value) {
-        Some(Value::Text(name)) if (1..=64).contains(&name.chars().count()) => {
-            format!("crowd.{name}")
-        }
+    match item.get("name").and_then(Node::as_text) {
+        Some(name) if (1..=64).contains(&name.chars().count()) => format!("crowd.{name}"),
         _ => format!("crowd.{index}"),
     }
 }

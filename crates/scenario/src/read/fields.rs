@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use super::tree::{Entry, Node, Sources, Span, Value};
+use super::tree::{Entry, Node, Sources, Span, Value, value_of};
 use crate::diagnostic::Diagnostic;
 use crate::keys::Named;
 use crate::network::NetworkError;
@@ -64,7 +64,7 @@ impl<'t> Fields<'t> {
         if !self.known.contains(&key) {
             self.known.push(key);
         }
-        self.entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+        value_of(self.entries, key)
     }
 
     /// The location of the value of `key`; the key becomes a known one.
@@ -74,11 +74,7 @@ impl<'t> Fields<'t> {
 
     /// The location of `table.key`, seen from the top of the file.
     pub(crate) fn span_at(&self, table: &str, key: &str) -> Option<Span> {
-        let of = |entries: &'t [Entry], key: &str| entries.iter().find(|entry| entry.key == key);
-        match &of(self.entries, table)?.node.value {
-            Value::Table(entries) => of(entries, key).map(|entry| entry.node.span),
-            _ => None,
-        }
+        Some(value_of(self.entries, table)?.get(key)?.span)
     }
 
     /// These keys become known ones, before they are read.
@@ -130,6 +126,18 @@ impl Reader {
         let location = span.and_then(|span| self.sources.location(span));
         let diagnostic = Diagnostic { location, message: message.into(), help: Some(help.into()) };
         self.diagnostics.push((span, diagnostic));
+    }
+
+    /// Reports that `key` is missing, if it is.
+    pub(crate) fn require(
+        &mut self,
+        fields: &Fields<'_>,
+        key: &'static str,
+        help: impl Into<String>,
+    ) {
+        if fields.lacks(key) {
+            self.fail(fields.span, format!("`{}` is missing", fields.path_of(key)), help);
+        }
     }
 
     /// All errors in the order of their locations; those without a location come last.
@@ -209,6 +217,28 @@ impl Reader {
         }
     }
 
+    /// The text of `key`, its path and its node.
+    pub(crate) fn text_at<'t>(
+        &mut self,
+        fields: &mut Fields<'t>,
+        key: &'static str,
+        expected: &str,
+    ) -> Option<(String, String, &'t Node)> {
+        let path = fields.path_of(key);
+        let node = fields.get(key)?;
+        Some((self.text(node, &path, expected)?, path, node))
+    }
+
+    /// The text of `key` alone.
+    pub(crate) fn text_of(
+        &mut self,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+        expected: &str,
+    ) -> Option<String> {
+        self.text_at(fields, key, expected).map(|(text, ..)| text)
+    }
+
     /// A quantity with its unit, such as `100ms`.
     pub(crate) fn quantity<T>(
         &mut self,
@@ -217,9 +247,8 @@ impl Reader {
         example: &str,
         parse: impl Fn(&str) -> Result<T, UnitError>,
     ) -> Option<T> {
-        let path = fields.path_of(key);
-        let node = fields.get(key)?;
-        let text = self.text(node, &path, &format!("text with a unit such as \"{example}\""))?;
+        let expected = format!("text with a unit such as \"{example}\"");
+        let (text, path, node) = self.text_at(fields, key, &expected)?;
         match parse(&text) {
             Ok(value) => Some(value),
             Err(error) => {
@@ -328,10 +357,8 @@ impl Reader {
         key: &'static str,
         words: &[&str],
     ) -> Option<String> {
-        let path = fields.path_of(key);
-        let node = fields.get(key)?;
         let expected = format!("one of \"{}\"", words.join("\", \""));
-        let text = self.text(node, &path, &expected)?;
+        let (text, path, node) = self.text_at(fields, key, &expected)?;
         if words.contains(&text.as_str()) {
             return Some(text);
         }

@@ -7,7 +7,7 @@ use url::Url;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Entry, Node, Value};
-use crate::keys::{By, time_schema};
+use crate::keys::{By, Form as _, Text, time_schema};
 use crate::recorded_page::{OriginRule, RecordedPage};
 use crate::units;
 
@@ -46,16 +46,12 @@ pub(crate) const ORIGINS: By<RecordedPage> = By {
     schema: |_| json!({ "type": "object", "additionalProperties": { "type": "string" } }),
 };
 
+const FILE: Text =
+    Text { expected: "text such as \"watch.har\"", if_empty: Some("write har = \"watch.har\"") };
+
 /// The recorded page; `None` without `har`.
 fn recorded_page(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<RecordedPage> {
-    let path = fields.path_of("har");
-    let har = fields.get("har").and_then(|node| {
-        let text = reader.text(node, &path, "text such as \"watch.har\"")?;
-        if text.is_empty() {
-            reader.fail(node.span, format!("`{path}` is empty"), "write har = \"watch.har\"");
-        }
-        Some(text)
-    });
+    let har = FILE.read(reader, fields, "har");
     let warm_milli = reader.share_milli(fields, "warm", "0.3");
     let warm_age = reader.quantity(fields, "warm_age", "1h", units::duration);
     let origins = origins(reader, fields);

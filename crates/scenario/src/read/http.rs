@@ -168,9 +168,8 @@ pub(crate) const PAGE: By<Url> = By {
 
 fn page(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<Url> {
     const HELP: &str = "write page = \"https://www.example.com/watch\"";
-    let path = fields.path_of(key);
-    let node = fields.get(key)?;
-    let text = reader.text(node, &path, "text such as \"https://www.example.com/watch\"")?;
+    let expected = "text such as \"https://www.example.com/watch\"";
+    let (text, path, node) = reader.text_at(fields, key, expected)?;
     let page = match Url::parse(&text) {
         Ok(page) => page,
         Err(error) => {

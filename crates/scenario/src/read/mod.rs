@@ -84,6 +84,22 @@ impl Scenario {
     }
 }
 
+/// What `of` reads of a file that is no scenario, with all that is wrong in it.
+fn document<T>(
+    text: &str,
+    of: impl FnOnce(&mut Reader, &mut Fields<'_>) -> Option<T>,
+) -> Result<T, ScenarioError> {
+    let root = tree::parse(text).map_err(|diagnostics| ScenarioError { diagnostics })?;
+    let mut reader = Reader::new(Sources::new(text, &[]));
+    let mut top = Fields::new("", None, &root);
+    let read = of(&mut reader, &mut top);
+    reader.finish(&top);
+    match read.filter(|_| reader.is_clean()) {
+        Some(read) => Ok(read),
+        None => Err(ScenarioError { diagnostics: reader.into_diagnostics() }),
+    }
+}
+
 fn read(text: &str, overrides: &[Override], form: Form) -> Result<Scenario, ScenarioError> {
     let mut root = tree::parse(text).map_err(|diagnostics| ScenarioError { diagnostics })?;
     let host_of_file = target::host_of_file(&root);

@@ -1,7 +1,7 @@
 //! Reads `[target]`: the URL, what gives access to it, and how media may reach it.
 
 use super::fields::{Fields, Reader};
-use super::tree::{Entry, Node, Span, Value};
+use super::tree::{Entry, Node, Span, value_of};
 use super::turn;
 use crate::room::ROOMS_MAX;
 use crate::secret::{HIDDEN, TokenSource};
@@ -11,12 +11,8 @@ use crate::target::{
 
 /// Host and port of the file's own `target.url`, before overrides.
 pub(super) fn host_of_file(root: &[Entry]) -> Option<String> {
-    let value = |entries: &[Entry], key: &str| {
-        entries.iter().find(|entry| entry.key == key).map(|entry| entry.node.value.clone())
-    };
-    let Some(Value::Table(target)) = value(root, "target") else { return None };
-    let Some(Value::Text(url)) = value(&target, "url") else { return None };
-    Target::parse(&url).ok().map(|target| host_of(&target))
+    let url = value_of(root, "target")?.get("url")?.as_text()?;
+    Target::parse(url).ok().map(|target| host_of(&target))
 }
 
 pub(super) fn host_of(target: &Target) -> String {
@@ -33,10 +29,8 @@ pub(super) fn target(
 ) -> Option<Target> {
     let mut fields = reader.section(top, "target");
     let url = fields.get("url");
-    if fields.lacks("url") {
-        let help = "write under [target] for example url = \"whep+http://127.0.0.1:7080/whep\"";
-        reader.fail(fields.span, "`target.url` is missing", help);
-    }
+    let help = "write under [target] for example url = \"whep+http://127.0.0.1:7080/whep\"";
+    reader.require(&fields, "url", help);
     let token_node = fields.get("token");
     let token = token_node.and_then(|node| token(reader, node, "target.token"));
     let secret_node = fields.get("api_secret");
@@ -164,9 +158,7 @@ fn as_written_today(text: String) -> String {
 /// LiveKit's API key and secret, and the room that a WHIP URL does not contain.
 fn api_key(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ApiKey> {
     let text = |reader: &mut Reader, fields: &mut Fields<'_>, name: &'static str| {
-        let path = fields.path_of(name);
-        let node = fields.get(name)?;
-        reader.text(node, &path, "text").filter(|text| !text.is_empty())
+        reader.text_of(fields, name, "text").filter(|text| !text.is_empty())
     };
     let key = text(reader, fields, "api_key");
     let room = text(reader, fields, "room");

@@ -39,6 +39,37 @@ pub(crate) enum Value {
     Other,
 }
 
+impl Node {
+    /// The value of `key`, if this is a table that has it.
+    pub(crate) fn get(&self, key: &str) -> Option<&Self> {
+        match &self.value {
+            Value::Table(entries) => value_of(entries, key),
+            _ => None,
+        }
+    }
+
+    /// The text that it is.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The items of a list; another value is the only item.
+    pub(crate) fn one_or_many(&self) -> &[Self] {
+        match &self.value {
+            Value::List(items) => items,
+            _ => std::slice::from_ref(self),
+        }
+    }
+}
+
+/// The value of `key` among the entries of a table.
+pub(crate) fn value_of<'e>(entries: &'e [Entry], key: &str) -> Option<&'e Node> {
+    entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
+}
+
 impl Value {
     /// The number that it is; NaN if it is none.
     pub(crate) fn number(&self) -> f64 {
@@ -334,15 +365,7 @@ fn kind_of(key: &str) -> &str {
 
 /// The name of each item of a list in a path: its `name`, or its index.
 fn names(items: &[Node]) -> Vec<String> {
-    let name = |node: &Node| match &node.value {
-        Value::Table(entries) => {
-            entries.iter().find(|entry| entry.key == "name").and_then(|entry| {
-                let Value::Text(name) = &entry.node.value else { return None };
-                Some(name.chars().take(64).collect())
-            })
-        }
-        _ => None,
-    };
+    let name = |node: &Node| Some(node.get("name")?.as_text()?.chars().take(64).collect());
     items
         .iter()
         .enumerate()
@@ -357,12 +380,7 @@ fn choose<'n, 'p>(
     parts: &'p [&'p str],
 ) -> Option<(&'n mut Node, &'p [&'p str])> {
     let (first, rest) = parts.split_first()?;
-    let is_named = |node: &Node| match &node.value {
-        Value::Table(entries) => entries.iter().any(|entry| {
-            entry.key == "name" && matches!(&entry.node.value, Value::Text(name) if name == first)
-        }),
-        _ => false,
-    };
+    let is_named = |node: &Node| node.get("name").and_then(Node::as_text) == Some(*first);
     if let Some(at) = items.iter().position(is_named).or_else(|| first.parse().ok()) {
         return items.get_mut(at).map(|item| (item, rest));
     }

@@ -38,10 +38,7 @@ pub(super) fn watches<'t>(
     port: Option<u16>,
 ) -> Vec<Watch> {
     let Some(node) = top.get("watch") else { return Vec::new() };
-    let (items, is_list): (&[Node], bool) = match &node.value {
-        Value::List(items) => (items, true),
-        _ => (std::slice::from_ref(node), false),
-    };
+    let (items, is_list) = (node.one_or_many(), matches!(node.value, Value::List(_)));
     if items.len() > WATCHES_MAX {
         let message = format!("`watch` has {} tables", items.len());
         reader.fail(node.span, message, format!("write at most {WATCHES_MAX} [[watch]] tables"));
@@ -64,9 +61,7 @@ fn name(
     fields: &mut Fields<'_>,
     taken: &mut HashSet<String>,
 ) -> Option<String> {
-    let path = fields.path_of("name");
-    let node = fields.get("name")?;
-    let name = reader.text(node, &path, "text")?;
+    let (name, path, node) = reader.text_at(fields, "name", "text")?;
     let is_short = (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
     if is_short && taken.insert(name.clone()) {
         return Some(name);
@@ -335,9 +330,7 @@ fn text(
     key: &'static str,
     expected: &str,
 ) -> Option<String> {
-    let path = fields.path_of(key);
-    let node = fields.get(key)?;
-    let text = reader.text(node, &path, expected)?;
+    let (text, path, node) = reader.text_at(fields, key, expected)?;
     if text.is_empty() || text.len() > TEXT_BYTES_MAX || text.contains('\0') {
         reader.fail(
             node.span,
@@ -355,10 +348,7 @@ const PROFILE_EXAMPLE: &str =
 fn profile(reader: &mut Reader, fields: &mut Fields<'_>) -> Vec<ProfileRequest> {
     let path = fields.path_of("profile");
     let Some(node) = fields.get("profile") else { return Vec::new() };
-    let items: &[Node] = match &node.value {
-        Value::List(items) => items,
-        _ => std::slice::from_ref(node),
-    };
+    let items = node.one_or_many();
     if items.len() > LIST_MAX {
         let message = format!("`{path}` has more than {LIST_MAX} profiles");
         reader.fail(node.span, message, "remove some");
@@ -378,16 +368,8 @@ fn profile_request(reader: &mut Reader, node: &Node, path: &str) -> Option<Profi
     let duration_span = fields.span_of("for").unwrap_or(node.span);
     let duration = reader.quantity(&mut fields, "for", "10s", units::duration);
     reader.finish(&fields);
-    let Some(at_node) = at_node else {
-        if fields.lacks("at") {
-            reader.fail(
-                node.span,
-                format!("`{path}.at` is missing"),
-                format!("write {PROFILE_EXAMPLE}"),
-            );
-        }
-        return None;
-    };
+    reader.require(&fields, "at", format!("write {PROFILE_EXAMPLE}"));
+    let at_node = at_node?;
     let at = reader.text(
         at_node,
         &format!("{path}.at"),

@@ -68,13 +68,7 @@ fn read(reader: &mut Reader, node: &Node, path: &str) -> Option<Streams> {
     }
     let mut fields = reader.table(node, path, EXAMPLE)?;
     let count: Option<u32> = reader.integer(&mut fields, "count", 1, most);
-    if fields.get("count").is_none() && fields.lacks("count") {
-        reader.fail(
-            node.span,
-            format!("`{path}.count` is missing"),
-            "write for example count = 10",
-        );
-    }
+    reader.require(&fields, "count", "write for example count = 10");
     let zipf = fields.span_of("zipf");
     let exponent = reader.positive(&mut fields, "zipf");
     if exponent.is_some_and(|exponent| exponent > ZIPF_MAX) {

@@ -8,7 +8,7 @@ use throng_observation::pack::THREAD_NAME_BYTES_MAX;
 use super::super::fields::{Fields, Reader};
 use super::super::tree::{Entry, Node, Value};
 use super::server;
-use super::words::{self, Known, pairs, scalar, text_of};
+use super::words::{self, Known, pairs, scalar};
 use crate::matrix::{Factor, Level, RESOURCES, Server, SetValue, Template};
 
 const FACTORS_MAX: usize = 12;
@@ -69,7 +69,7 @@ fn factor(
     known: &Known,
     names: &mut HashSet<String>,
 ) -> Option<Factor> {
-    let name = text_of(reader, fields, "name", "text such as \"files\"");
+    let name = reader.text_of(fields, "name", "text such as \"files\"");
     let name = name.filter(|name| {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
         let is_good = (1..=NAME_CHARS_MAX).contains(&name.len()) && name.chars().all(is_plain);
@@ -90,9 +90,9 @@ fn factor(
         );
     }
     let shorthand = Shorthand {
-        set: text_of(reader, fields, "set", "a path of the scenario such as \"crowd.streams\""),
-        env: text_of(reader, fields, "env", "the name of an environment variable"),
-        server: text_of(reader, fields, "server", "a key of [server] such as \"cpu_quota\""),
+        set: reader.text_of(fields, "set", "a path of the scenario such as \"crowd.streams\""),
+        env: reader.text_of(fields, "env", "the name of an environment variable"),
+        server: reader.text_of(fields, "server", "a key of [server] such as \"cpu_quota\""),
     };
     let relieves = relieves(reader, fields);
     let levels = levels(reader, fields, &shorthand, known);
@@ -109,15 +109,13 @@ fn relieves(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Relief> {
     }
     let mut table = reader.section(fields, "relieves");
     let resource = reader.word(&mut table, "resource", &RESOURCES);
-    let thread =
-        text_of(reader, &mut table, "thread", "the name of threads such as \"SW-WebRTC*\"");
-    let setting = text_of(
-        reader,
+    let thread = reader.text_of(&mut table, "thread", "the name of threads such as \"SW-WebRTC*\"");
+    let setting = reader.text_of(
         &mut table,
         "setting",
         "the name of a setting such as \"StreamWorkerCount\"",
     );
-    let finding = text_of(reader, &mut table, "finding", "a finding such as \"one_thread_full\"");
+    let finding = reader.text_of(&mut table, "finding", "a finding such as \"one_thread_full\"");
     reader.finish(&table);
     let is_named = |name: &String| {
         name.chars().any(|c| !"*?".contains(c)) && !name.chars().any(char::is_control)
@@ -201,16 +199,7 @@ fn level(
 ) -> Option<Level> {
     if let Some(name) = scalar(item) {
         let (set, server) = of_value(reader, item, shorthand, known);
-        return Some(Level {
-            name,
-            variables: Vec::new(),
-            set,
-            server,
-            setup: Vec::new(),
-            relieves: None,
-            more: None,
-            shrink: Vec::new(),
-        });
+        return Some(Level { name, set, server, ..Level::default() });
     }
     let mut fields = reader.table(item, path, "a value, or a table { name = \"disk\", … }")?;
     let value = fields.get("value");
@@ -228,7 +217,7 @@ pub(super) fn level_of(
     known: &Known,
 ) -> Option<Level> {
     let path = fields.path.clone();
-    let name = text_of(reader, fields, "name", "text such as \"disk\"");
+    let name = reader.text_of(fields, "name", "text such as \"disk\"");
     if name.is_none() && fields.lacks("name") {
         reader.fail(fields.span, format!("`{path}` has no name"), "write { name = \"disk\", … }");
     }
@@ -248,16 +237,7 @@ pub(super) fn level_of(
     reader.finish(&of_server);
     let setup = words::setup(reader, fields, known);
     let relieves = relieves(reader, fields);
-    Some(Level {
-        name: name?,
-        variables,
-        set,
-        server,
-        setup,
-        relieves,
-        more: None,
-        shrink: Vec::new(),
-    })
+    Some(Level { name: name?, variables, set, server, setup, relieves, ..Level::default() })
 }
 
 /// What a plain value sets.

@@ -1,7 +1,7 @@
 //! Reads `[[only]]` and `[[except]]`: cells by the levels of some factors.
 
 use super::super::fields::{Fields, Reader};
-use super::super::tree::{Entry, Node, Value};
+use super::super::tree::{Entry, Value};
 use super::words::scalar;
 use crate::matrix::{CellFilter, Factor};
 use crate::suggestion::nearest;
@@ -13,12 +13,8 @@ pub(super) fn filters(
     factors: &[Factor],
 ) -> Vec<CellFilter> {
     let Some(node) = top.get(key) else { return Vec::new() };
-    let items: &[Node] = match &node.value {
-        Value::List(items) => items,
-        _ => std::slice::from_ref(node),
-    };
     let mut filters = Vec::new();
-    for item in items {
+    for item in node.one_or_many() {
         let Value::Table(entries) = &item.value else {
             let help = format!("write [[{key}]] with storage = \"tmpfs\" below it");
             reader.fail(item.span, format!("`{key}` is not a table of factors"), help);
@@ -46,12 +42,8 @@ fn levels(reader: &mut Reader, entry: &Entry, factors: &[Factor]) -> Option<(usi
         return None;
     };
     let factor = factors.get(place)?;
-    let items: &[Node] = match &entry.node.value {
-        Value::List(items) => items,
-        _ => std::slice::from_ref(&entry.node),
-    };
     let mut found = Vec::new();
-    for item in items {
+    for item in entry.node.one_or_many() {
         let name = scalar(item);
         match factor.levels.iter().position(|level| Some(&level.name) == name.as_ref()) {
             Some(level) => found.push(level),

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use throng_observation::seed;
 
+use super::document;
 use super::fields::{Fields, Reader};
-use super::tree::{self, Node, Sources, Value};
+use super::tree::{Node, Value};
 use crate::diagnostic::ScenarioError;
 use crate::matrix::{BUILT_IN, Matrix, Measure, Order, SearchKeys};
 use crate::units;
@@ -34,7 +35,7 @@ impl Matrix {
     /// # Errors
     /// With all errors that were found, each with its location and a hint.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        read(text, matrix)
+        document(text, matrix)
     }
 
     /// Reads the file of a proof. `shrink` (`cpu`, `cpu=0.8`) takes the place of its variants.
@@ -42,22 +43,7 @@ impl Matrix {
     /// # Errors
     /// As [`Self::parse`].
     pub fn parse_proof(text: &str, shrink: Option<&str>) -> Result<Self, ScenarioError> {
-        read(text, |reader, top| proof::proof(reader, top, shrink))
-    }
-}
-
-fn read(
-    text: &str,
-    of: impl FnOnce(&mut Reader, &mut Fields<'_>) -> Option<Matrix>,
-) -> Result<Matrix, ScenarioError> {
-    let root = tree::parse(text).map_err(|diagnostics| ScenarioError { diagnostics })?;
-    let mut reader = Reader::new(Sources::new(text, &[]));
-    let mut top = Fields::new("", None, &root);
-    let matrix = of(&mut reader, &mut top);
-    reader.finish(&top);
-    match matrix.filter(|_| reader.is_clean()) {
-        Some(matrix) => Ok(matrix),
-        None => Err(ScenarioError { diagnostics: reader.into_diagnostics() }),
+        document(text, |reader, top| proof::proof(reader, top, shrink))
     }
 }
 
@@ -69,11 +55,9 @@ fn without_factors(
     names: Vec<String>,
     measure: impl FnOnce(&mut Reader, &mut Fields<'_>) -> Option<Measure>,
 ) -> (Option<Matrix>, Known) {
-    let name = words::text_of(reader, top, "name", "text such as \"30 viewers on 1 to 30 files\"");
-    let scenario = words::text_of(reader, top, "scenario", "the path of a scenario file");
-    if scenario.is_none() && top.lacks("scenario") {
-        reader.fail(None, "`scenario` is missing", "write scenario = \"viewers.toml\"");
-    }
+    let name = reader.text_of(top, "name", "text such as \"30 viewers on 1 to 30 files\"");
+    let scenario = reader.text_of(top, "scenario", "the path of a scenario file");
+    reader.require(top, "scenario", "write scenario = \"viewers.toml\"");
     let variables = variables(reader, top);
     let known = known(reader, top, &variables, names);
     let measure = measure(reader, top);
@@ -161,9 +145,7 @@ fn hold(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Duration> {
 fn search(reader: &mut Reader, top: &mut Fields<'_>) -> Option<SearchKeys> {
     let mut fields = reader.section(top, "find");
     let budget = reader.quantity(&mut fields, "budget", "1m", units::duration);
-    if budget.is_none() && fields.lacks("budget") {
-        reader.fail(fields.span, "`find.budget` is missing", "write budget = \"1m\"");
-    }
+    reader.require(&fields, "budget", "write budget = \"1m\"");
     let most = 1_000_000;
     let start = reader.integer(&mut fields, "start", 1, most);
     let ceiling = reader.integer(&mut fields, "ceiling", 1, most);
@@ -206,30 +188,19 @@ fn known(
 fn names_of_factors(top: &mut Fields<'_>) -> Vec<String> {
     let mut names = Vec::new();
     for factor in items(top.get("factor")) {
-        if let Some(Value::Text(name)) = entry(factor, "name").map(|node| &node.value) {
-            names.push(name.clone());
-        }
-        names.extend(names_of_levels(items(entry(factor, "levels"))));
+        names.extend(factor.get("name").and_then(Node::as_text).map(str::to_owned));
+        names.extend(names_of_levels(items(factor.get("levels"))));
     }
     names
 }
 
 /// The variables that levels set.
 fn names_of_levels(levels: &[Node]) -> Vec<String> {
-    let variables = levels.iter().filter_map(|level| match &entry(level, "variables")?.value {
+    let variables = levels.iter().filter_map(|level| match &level.get("variables")?.value {
         Value::Table(entries) => Some(entries.iter().map(|entry| entry.key.clone())),
         _ => None,
     });
     variables.flatten().collect()
-}
-
-fn entry<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
-    match &node.value {
-        Value::Table(entries) => {
-            entries.iter().find(|entry| entry.key == key).map(|entry| &entry.node)
-        }
-        _ => None,
-    }
 }
 
 fn items(node: Option<&Node>) -> &[Node] {

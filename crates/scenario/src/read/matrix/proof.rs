@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::fields::{Fields, Reader};
 use super::factor::{self, NAME_CHARS_MAX};
-use super::words::{Known, text_of};
+use super::words::Known;
 use super::{hold, items, names_of_levels, search, without_factors};
 use crate::matrix::{
     Factor, Level, Matrix, Measure, Order, SearchKeys, Server, Shrink, ShrunkResource, VARIANT,
@@ -174,7 +174,7 @@ fn shrinks(reader: &mut Reader, top: &mut Fields<'_>, flag: Option<&str>) -> Opt
     let to = reader.positive(&mut fields, "to");
     let placebo = reader.word(&mut fields, "placebo", &ShrunkResource::KEYS);
     let interface =
-        text_of(reader, &mut fields, "interface", "the name of an interface such as \"eth0\"");
+        reader.text_of(&mut fields, "interface", "the name of an interface such as \"eth0\"");
     let rate = reader.quantity(&mut fields, "rate", "1Gbit/s", units::bit_rate);
     reader.finish(&fields);
     let (of_flag, to_of_flag) = flag.map(|text| by_flag(reader, text)).unwrap_or_default();
@@ -263,16 +263,8 @@ fn resource_of(key: &str, line: Option<&(String, f64)>) -> Option<ShrunkResource
 /// The baseline, the baseline with less of the accused resource, and the one with less of the
 /// placebo.
 fn shrunk(baseline: Option<Level>, accused: &Shrink, placebo: &Shrink) -> Vec<Level> {
-    let baseline = baseline.unwrap_or_else(|| Level {
-        name: "baseline".to_owned(),
-        variables: Vec::new(),
-        set: Vec::new(),
-        server: Server::default(),
-        setup: Vec::new(),
-        relieves: None,
-        more: None,
-        shrink: Vec::new(),
-    });
+    let baseline =
+        baseline.unwrap_or_else(|| Level { name: "baseline".to_owned(), ..Level::default() });
     // A filter at the full rate has a burst and a queue of its own: everyone has it, so that only
     // the rate differs.
     let whole = |but: Option<&Shrink>| -> Vec<Shrink> {

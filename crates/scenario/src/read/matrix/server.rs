@@ -6,7 +6,7 @@ use url::Url;
 
 use super::super::fields::{Fields, Reader};
 use super::super::tree::{Node, Value};
-use super::words::{Known, command, pairs, template, template_of, text_of};
+use super::words::{Known, command, pairs, template, template_of};
 use crate::matrix::{DiskLimit, Ready, ReadyWhen, Server, ServerFile, Stop, Template};
 use crate::units::{self, UnitError};
 
@@ -70,7 +70,7 @@ fn ready(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Ready> {
     let within = reader.quantity(&mut fields, "within", "10s", units::duration);
     let port = reader.integer(&mut fields, "port", 1, u64::from(u16::MAX));
     let url = url(reader, &mut fields);
-    let log = text_of(reader, &mut fields, "log", "a regular expression such as \"listening on\"");
+    let log = reader.text_of(&mut fields, "log", "a regular expression such as \"listening on\"");
     let present = READY.into_iter().filter(|key| fields.get(key).is_some()).count();
     if present != 1 {
         let message = format!("`{}` must have exactly one of {}", fields.path, READY.join(", "));
@@ -86,7 +86,7 @@ fn ready(reader: &mut Reader, top: &mut Fields<'_>) -> Option<Ready> {
 }
 
 fn url(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<String> {
-    let text = text_of(reader, fields, "url", "a URL such as \"http://127.0.0.1:8080/health\"")?;
+    let text = reader.text_of(fields, "url", "a URL such as \"http://127.0.0.1:8080/health\"")?;
     let is_http = Url::parse(&text).is_ok_and(|url| url.scheme() == "http" && url.host().is_some());
     if is_http {
         return Some(text);
@@ -149,14 +149,8 @@ fn disk(reader: &mut Reader, top: &mut Fields<'_>, known: &Known) -> Option<Disk
     let path = template_of(reader, &mut fields, "path", "a path on the disk", known);
     let read = reader.quantity(&mut fields, "read", "80Mbit/s", units::bit_rate);
     for key in ["path", "read"] {
-        if fields.get(key).is_none() && fields.lacks(key) {
-            let message = format!("`{}.{key}` is missing", fields.path);
-            reader.fail(
-                fields.span,
-                message,
-                "write disk = { path = \"/mnt/disk\", read = \"80Mbit/s\" }",
-            );
-        }
+        let help = "write disk = { path = \"/mnt/disk\", read = \"80Mbit/s\" }";
+        reader.require(&fields, key, help);
     }
     reader.finish(&fields);
     Some(DiskLimit { path: path?, read_bytes_per_s: (read? / 8.0).round().max(1.0) as u64 })

@@ -15,18 +15,6 @@ pub(super) struct Known {
     pub(super) names: BTreeSet<String>,
 }
 
-/// Plain text, without variables.
-pub(super) fn text_of(
-    reader: &mut Reader,
-    fields: &mut Fields<'_>,
-    key: &'static str,
-    expected: &str,
-) -> Option<String> {
-    let path = fields.path_of(key);
-    let node = fields.get(key)?;
-    reader.text(node, &path, expected)
-}
-
 /// A text in which variables are allowed. A variable in single braces is reported: it would stay as
 /// it is.
 pub(super) fn template(reader: &mut Reader, node: &Node, text: &str, known: &Known) -> Template {
@@ -57,9 +45,7 @@ pub(super) fn template_of(
     expected: &str,
     known: &Known,
 ) -> Option<Template> {
-    let path = fields.path_of(key);
-    let node = fields.get(key)?;
-    let text = reader.text(node, &path, expected)?;
+    let (text, _, node) = reader.text_at(fields, key, expected)?;
     Some(template(reader, node, &text, known))
 }
 

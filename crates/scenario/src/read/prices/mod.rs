@@ -3,8 +3,9 @@
 
 use throng_observation::calendar::day_begin_us;
 
+use super::document;
 use super::fields::{Fields, Reader};
-use super::tree::{self, Node, Sources, Value};
+use super::tree::{Node, Value};
 use crate::diagnostic::ScenarioError;
 use crate::prices::{ComputePrices, EgressPrices, EgressTier, MachinePrice, PriceTable};
 
@@ -23,15 +24,7 @@ impl PriceTable {
     /// # Errors
     /// With all errors that were found, each with its location and a hint.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
-        let root = tree::parse(text).map_err(|diagnostics| ScenarioError { diagnostics })?;
-        let mut reader = Reader::new(Sources::new(text, &[]));
-        let mut top = Fields::new("", None, &root);
-        let table = table(&mut reader, &mut top);
-        reader.finish(&top);
-        match table.filter(|_| reader.is_clean()) {
-            Some(table) => Ok(table),
-            None => Err(ScenarioError { diagnostics: reader.into_diagnostics() }),
-        }
+        document(text, table)
     }
 }
 
@@ -264,14 +257,6 @@ fn of_section(
     price
 }
 
-/// Reports that a key is missing, if it is.
-fn require(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str, example: &str) {
-    if fields.span_of(key).is_none() && fields.lacks(key) {
-        let message = format!("`{}` is missing", fields.path_of(key));
-        reader.fail(fields.span, message, format!("write {key} = {example}"));
-    }
-}
-
 fn required_number(
     reader: &mut Reader,
     fields: &mut Fields<'_>,
@@ -279,7 +264,7 @@ fn required_number(
     example: &str,
     least: f64,
 ) -> Option<f64> {
-    require(reader, fields, key, example);
+    reader.require(fields, key, format!("write {key} = {example}"));
     number(reader, fields, key, example, least)
 }
 
@@ -314,7 +299,7 @@ fn required_text(
     example: &str,
     chars_max: usize,
 ) -> Option<String> {
-    require(reader, fields, key, example);
+    reader.require(fields, key, format!("write {key} = {example}"));
     text(reader, fields, key, example, chars_max)
 }
 
@@ -325,9 +310,7 @@ fn text(
     example: &str,
     chars_max: usize,
 ) -> Option<String> {
-    let path = fields.path_of(key);
-    let node = fields.get(key)?;
-    let text = reader.text(node, &path, &format!("text such as {example}"))?;
+    let (text, path, node) = reader.text_at(fields, key, &format!("text such as {example}"))?;
     if (1..=chars_max).contains(&text.chars().count()) && !text.chars().any(char::is_control) {
         return Some(text);
     }
