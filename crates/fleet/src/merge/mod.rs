@@ -170,12 +170,6 @@ impl Merger {
         worker.map_or(0, Worker::playing)
     }
 
-    /// The second that is sealed next.
-    #[must_use]
-    pub fn open_second(&self) -> i64 {
-        self.open
-    }
-
     /// The workers for which the next second waits: alive, and they have not closed it.
     pub fn awaited(&self) -> impl Iterator<Item = WorkerId> {
         let workers = (0..).map(WorkerId).zip(&self.workers);

@@ -2,8 +2,8 @@
 
 use super::frame::{self, Frame, RtcpError};
 use super::{
-    Application, Bye, ExtendedReport, FullIntraRequest, Nack, PictureLoss, ReceiverReport, Remb,
-    SenderReport, SourceDescription, TransportFeedback,
+    Bye, FullIntraRequest, Nack, PictureLoss, ReceiverReport, Remb, SenderReport,
+    SourceDescription, TransportFeedback, extended,
 };
 
 /// One RTCP packet, borrowed from its compound.
@@ -17,8 +17,8 @@ pub enum Rtcp<'a> {
     SourceDescription(SourceDescription<'a>),
     /// BYE, RFC 3550 section 6.6.
     Bye(Bye<'a>),
-    /// APP, RFC 3550 section 6.7.
-    Application(Application<'a>),
+    /// APP, RFC 3550 section 6.7; nothing in it is interpreted.
+    Application,
     /// Generic NACK, RFC 4585 section 6.2.1.
     Nack(Nack<'a>),
     /// Transport-wide congestion control feedback.
@@ -29,8 +29,8 @@ pub enum Rtcp<'a> {
     FullIntraRequest(FullIntraRequest<'a>),
     /// REMB, draft-alvestrand-rmcat-remb-03.
     Remb(Remb<'a>),
-    /// XR, RFC 3611.
-    ExtendedReport(ExtendedReport<'a>),
+    /// XR, RFC 3611; nothing of it is used.
+    ExtendedReport,
     /// A type or format that is not supported.
     Other {
         /// Packet type.
@@ -54,7 +54,9 @@ impl<'a> Rtcp<'a> {
                 Self::SourceDescription(SourceDescription::parse(count, body)?)
             }
             (frame::BYE, _) => Self::Bye(Bye::parse(count, body)?),
-            (frame::APPLICATION, _) => Self::Application(Application::parse(count, body)?),
+            (frame::APPLICATION, _) => {
+                body.get(8..).map(|_| Self::Application).ok_or("application name")?
+            }
             (frame::TRANSPORT_FEEDBACK, Nack::FORMAT) => Self::Nack(Nack::parse(body)?),
             (frame::TRANSPORT_FEEDBACK, TransportFeedback::FORMAT) => {
                 Self::TransportFeedback(TransportFeedback::parse(body)?)
@@ -68,7 +70,7 @@ impl<'a> Rtcp<'a> {
             (frame::PAYLOAD_FEEDBACK, Remb::FORMAT) if Remb::is_remb(body) => {
                 Self::Remb(Remb::parse(body)?)
             }
-            (frame::EXTENDED_REPORT, _) => Self::ExtendedReport(ExtendedReport::parse(body)?),
+            (frame::EXTENDED_REPORT, _) => extended::check(body).map(|()| Self::ExtendedReport)?,
             _ => Self::Other { packet_type, format: count, body },
         })
     }

@@ -23,7 +23,7 @@ mod report;
 pub use report::{ReceiverReport, ReportBlock, SenderInfo, SenderReport};
 
 mod description;
-pub use description::{Application, Bye, SourceDescription};
+pub use description::{Bye, SourceDescription};
 
 mod nack;
 pub use nack::Nack;
@@ -38,7 +38,6 @@ mod transport_feedback;
 pub use transport_feedback::{Arrival, PacketStatus, TransportFeedback};
 
 mod extended;
-pub use extended::{DelaySinceReference, ExtendedBlock, ExtendedReport};
 
 mod writer;
 pub use writer::{Report, RtcpWriter};

@@ -3,9 +3,8 @@
 use super::description::SOURCES_MAX;
 use super::report::BLOCKS_MAX;
 use super::transport_feedback::Arrival;
-use super::{DelaySinceReference, ReportBlock, SenderInfo};
-use super::{description, extended, keyframe, nack, remb, report, transport_feedback};
-use crate::rtp::NtpTime;
+use super::{ReportBlock, SenderInfo};
+use super::{description, keyframe, nack, remb, report, transport_feedback};
 
 /// The report at the start of a compound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,18 +109,6 @@ impl<'b> RtcpWriter<'b> {
         self
     }
 
-    /// Sends the local time (XR RRTR), so that the sender can answer with DLRR.
-    pub fn reference_time(self, ssrc: u32, now: NtpTime) -> Self {
-        extended::write_reference_time(self.out, ssrc, now);
-        self
-    }
-
-    /// Answers reference times of receivers (XR DLRR), the first 100 of them.
-    pub fn delays_since_reference(self, ssrc: u32, entries: &[DelaySinceReference]) -> Self {
-        extended::write_delays(self.out, ssrc, entries);
-        self
-    }
-
     /// Reports that sources leave.
     pub fn bye(self, ssrcs: &[u32]) -> Self {
         ssrcs.chunks(SOURCES_MAX).for_each(|batch| description::write_bye(self.out, batch));
@@ -142,13 +129,13 @@ mod tests {
                 Rtcp::ReceiverReport(_) => "RR",
                 Rtcp::SourceDescription(_) => "SDES",
                 Rtcp::Bye(_) => "BYE",
-                Rtcp::Application(_) => "APP",
+                Rtcp::Application => "APP",
                 Rtcp::Nack(_) => "NACK",
                 Rtcp::TransportFeedback(_) => "TWCC",
                 Rtcp::PictureLoss(_) => "PLI",
                 Rtcp::FullIntraRequest(_) => "FIR",
                 Rtcp::Remb(_) => "REMB",
-                Rtcp::ExtendedReport(_) => "XR",
+                Rtcp::ExtendedReport => "XR",
                 Rtcp::Other { .. } => "other",
             })
             .collect()
@@ -159,7 +146,6 @@ mod tests {
         let mut out = Vec::new();
         let mut count = 255;
         let sender = SenderInfo { ssrc: 1, ..SenderInfo::default() };
-        let delay = DelaySinceReference { ssrc: 2, last_reference: 3, delay: 4 };
         let _ = RtcpWriter::compound(
             &mut out,
             Report::Sender(&sender),
@@ -171,14 +157,9 @@ mod tests {
         .full_intra_request(1, 2, 3)
         .remb(1, 500_000, &[2])
         .transport_feedback(1, 2, &mut count, &[Arrival { sequence: 1, arrived_us: 0 }])
-        .reference_time(1, NtpTime(5))
-        .delays_since_reference(1, &[delay])
         .bye(&[1]);
         assert_eq!(classify(&out), PacketKind::Rtcp);
-        assert_eq!(
-            kinds(&out),
-            ["SR", "SDES", "NACK", "PLI", "FIR", "REMB", "TWCC", "XR", "XR", "BYE"]
-        );
+        assert_eq!(kinds(&out), ["SR", "SDES", "NACK", "PLI", "FIR", "REMB", "TWCC", "BYE"]);
         assert_eq!(count, 0);
     }
 

@@ -202,28 +202,12 @@ impl<'a> Extensions<'a> {
 pub struct AbsSendTime(pub u32);
 
 impl AbsSendTime {
-    /// The abs-send-time of a moment.
-    #[inline]
-    #[must_use]
-    pub fn from_ntp(time: NtpTime) -> Self {
-        Self((time.0 >> 14) as u32 & 0xff_ffff)
-    }
-
     /// Microseconds since the last multiple of 64 s of the sender's clock.
     #[inline]
     #[must_use]
     pub fn micros(self) -> u32 {
         // value < 2^24, times 10^6 < 2^44
         ((u64::from(self.0 & 0xff_ffff) * 1_000_000) >> 18) as u32
-    }
-
-    /// Microseconds from `earlier` to this, within half the 64 s range either way.
-    #[inline]
-    #[must_use]
-    pub fn micros_since(self, earlier: Self) -> i64 {
-        // Shifted to the top of 32 bits the 24-bit difference wraps with its sign.
-        let ticks = (self.0.wrapping_sub(earlier.0) << 8) as i32 >> 8;
-        (i64::from(ticks) * 1_000_000) >> 18
     }
 }
 
@@ -254,13 +238,6 @@ impl AbsCaptureTime {
     #[must_use]
     pub fn captured_unix_ns(&self) -> u64 {
         self.captured.to_unix_ns()
-    }
-
-    /// The clock offset in nanoseconds.
-    #[inline]
-    #[must_use]
-    pub fn clock_offset_ns(&self) -> Option<i64> {
-        self.clock_offset.map(|offset| ((i128::from(offset) * 1_000_000_000) >> 32) as i64)
     }
 }
 
@@ -360,12 +337,7 @@ mod tests {
     fn send_times_wrap_every_64_seconds() {
         let second = 1 << 18;
         assert_eq!(AbsSendTime(second).micros(), 1_000_000);
-        assert_eq!(AbsSendTime(second).micros_since(AbsSendTime(63 * second)), 2_000_000);
-        assert_eq!(AbsSendTime(63 * second).micros_since(AbsSendTime(second)), -2_000_000);
-        assert_eq!(
-            AbsSendTime::from_ntp(NtpTime(65 << 32 | 1 << 31)),
-            AbsSendTime(second + second / 2)
-        );
+        assert_eq!(AbsSendTime(65 * second).micros(), 1_000_000);
     }
 
     #[test]
@@ -376,8 +348,8 @@ mod tests {
         data[8..].copy_from_slice(&(-1_i64 << 31).to_be_bytes()); // −0.5 s
         let time = AbsCaptureTime::parse(&data).unwrap();
         assert_eq!(time.captured_unix_ns(), 1_700_000_000_123_456_789);
-        assert_eq!(time.clock_offset_ns(), Some(-500_000_000));
-        assert_eq!(AbsCaptureTime::parse(&data[..8]).unwrap().clock_offset_ns(), None);
+        assert_eq!(time.clock_offset, Some(-1 << 31));
+        assert_eq!(AbsCaptureTime::parse(&data[..8]).unwrap().clock_offset, None);
     }
 
     #[test]

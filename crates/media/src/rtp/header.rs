@@ -1,7 +1,7 @@
 //! The RTP header (RFC 3550 section 5.1) and the lengths around the payload.
 
 use super::element::Elements;
-use crate::octets::{chunk_at, u16_at, words};
+use crate::octets::{chunk_at, words};
 
 /// Bytes of the header without contributing sources and extension.
 pub const FIXED_HEADER_LEN: usize = 12;
@@ -168,13 +168,6 @@ impl RtpHeader {
             None => Elements::new(0, &[]),
         }
     }
-
-    /// The sequence number stored in `packet`, without reading the rest of the header.
-    #[inline]
-    #[must_use]
-    pub fn peek_sequence(packet: &[u8]) -> Option<u16> {
-        u16_at(packet, 2)
-    }
 }
 
 /// A whole clear RTP packet.
@@ -257,7 +250,6 @@ mod tests {
         assert_eq!(packet.csrcs().collect::<Vec<_>>(), [1, 2]);
         assert_eq!(packet.elements().collect::<Vec<_>>(), [(1, &[0xaa][..])]);
         assert_eq!((packet.payload, packet.padding_len), (&[7, 8, 9][..], 2));
-        assert_eq!(RtpHeader::peek_sequence(packet.bytes()), Some(0x1234));
     }
 
     #[test]

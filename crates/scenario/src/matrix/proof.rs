@@ -86,18 +86,6 @@ impl ShrunkResource {
             Self::Rmem => "rmem",
         }
     }
-
-    /// The resource as findings name it (docs/findings.md).
-    #[must_use]
-    pub fn finding_resource(&self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Memory => "memory",
-            Self::Disk => "disk",
-            Self::Network { .. } | Self::Rmem => "network",
-            Self::Nofile => "sockets",
-        }
-    }
 }
 
 impl Matrix {
