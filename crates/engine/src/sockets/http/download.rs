@@ -59,7 +59,21 @@ pub(crate) async fn download(
         Ok(Reply { origin, head, body, expected, lease }) => {
             let part = DownloadPart::Head(Box::new(head), Box::new(lease.opening.clone()));
             receiver.receive(part).await;
-            let reading = Reading::new(origin, body, expected, lease, demands, receiver);
+            let transport_due = Instant::now() + TRANSPORT_EVERY;
+            let reading = Reading {
+                origin,
+                body,
+                expected,
+                lease,
+                demands,
+                receiver,
+                left: Bytes::new(),
+                used: 0,
+                ignored: 0,
+                ignored_due: transport_due,
+                transport_due,
+                timer: Box::pin(tokio::time::sleep_until(transport_due.into())),
+            };
             reading.run().await
         }
         Err(error) => Err(error),
@@ -87,34 +101,7 @@ struct Reading<'a, R> {
     timer: Pin<Box<Sleep>>,
 }
 
-impl<'a, R: Receiver> Reading<'a, R> {
-    fn new(
-        origin: Origin,
-        body: Body,
-        expected: Option<u64>,
-        lease: Lease,
-        demands: &'a Demands,
-        receiver: &'a R,
-    ) -> Self {
-        let transport_due = Instant::now() + TRANSPORT_EVERY;
-        let timer = Box::pin(tokio::time::sleep_until(transport_due.into()));
-        let (left, used, ignored, ignored_due) = (Bytes::new(), 0, 0, transport_due);
-        Self {
-            origin,
-            body,
-            expected,
-            lease,
-            demands,
-            receiver,
-            left,
-            used,
-            ignored,
-            ignored_due,
-            transport_due,
-            timer,
-        }
-    }
-
+impl<R: Receiver> Reading<'_, R> {
     async fn run(mut self) -> Result<(), ChannelError> {
         let result = self.read().await;
         self.report_ignored().await;

@@ -54,7 +54,10 @@ pub(super) async fn send(
     loop {
         let mut lease = pool.lease(dialer, source, &key, except.as_ref()).await?;
         let failed = match exchange(&mut lease, &key.origin, request).await {
-            Ok((head, body)) => return Ok(Reply::new(key.origin, request, head, body, lease)),
+            Ok((head, body)) => {
+                let expected = expected_bytes(&request.head.method, &head);
+                return Ok(Reply { origin: key.origin, head, body, expected, lease });
+            }
             Err(unsent) => unsent,
         };
         let is_repeated = match failed.goodbye {
@@ -120,19 +123,6 @@ impl Unsent {
 
     fn may_repeat(&self, request: &Request) -> bool {
         self.was_not_processed || self.is_broken && request.head.method.is_idempotent()
-    }
-}
-
-impl Reply {
-    fn new(
-        origin: Origin,
-        request: &Request,
-        head: http::response::Parts,
-        body: Body,
-        lease: Lease,
-    ) -> Self {
-        let expected = expected_bytes(&request.head.method, &head);
-        Self { origin, head, body, expected, lease }
     }
 }
 
