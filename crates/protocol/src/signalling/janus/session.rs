@@ -130,7 +130,6 @@ pub struct Session<T> {
     transactions: u64,
     pending: BTreeMap<u64, Pending<T>>,
     keepalive_at: Option<Instant>,
-    unmatched: u64,
 }
 
 impl<T: Copy> Session<T> {
@@ -143,14 +142,7 @@ impl<T: Copy> Session<T> {
             transactions: 0,
             pending: BTreeMap::new(),
             keepalive_at: None,
-            unmatched: 0,
         }
-    }
-
-    /// How many answers had a transaction that is unknown or was answered before.
-    #[must_use]
-    pub fn unmatched(&self) -> u64 {
-        self.unmatched
     }
 
     /// What to open at `url`, and until when.
@@ -163,27 +155,15 @@ impl<T: Copy> Session<T> {
 
     /// Creates the session: `create`.
     pub fn create(&mut self, now: Instant) -> Message {
-        self.request(
-            now,
-            "create",
-            None,
-            Map::new(),
-            Purpose::Create,
-            "Janus: the session after create",
-        )
+        let why = "Janus: the session after create";
+        self.request(now, "create", None, Map::new(), Purpose::Create, why)
     }
 
     /// Attaches to `plugin`; answered by [`SessionEvent::Attached`].
     pub fn attach(&mut self, now: Instant, plugin: &str, tag: T) -> Message {
         let fields = fields([("plugin", json!(plugin))]);
-        self.request(
-            now,
-            "attach",
-            None,
-            fields,
-            Purpose::Attach(tag),
-            "Janus: the handle after attach",
-        )
+        let why = "Janus: the handle after attach";
+        self.request(now, "attach", None, fields, Purpose::Attach(tag), why)
     }
 
     /// Sends `body` to the plugin of `handle`; answered by [`SessionEvent::Plugin`] with this tag.
@@ -223,39 +203,21 @@ impl<T: Copy> Session<T> {
             }
         };
         let fields = fields([("candidate", candidate)]);
-        self.request(
-            now,
-            "trickle",
-            Some(handle),
-            fields,
-            Purpose::Acknowledged,
-            "Janus: an ack of trickle",
-        )
+        let why = "Janus: an ack of trickle";
+        self.request(now, "trickle", Some(handle), fields, Purpose::Acknowledged, why)
     }
 
     /// Detaches a handle; answered by [`SessionEvent::Done`].
     pub fn detach(&mut self, now: Instant, handle: Handle, tag: T) -> Message {
-        self.request(
-            now,
-            "detach",
-            Some(handle),
-            Map::new(),
-            Purpose::End(tag),
-            "Janus: the end of the handle",
-        )
+        let why = "Janus: the end of the handle";
+        self.request(now, "detach", Some(handle), Map::new(), Purpose::End(tag), why)
     }
 
     /// Ends the session; answered by [`SessionEvent::Done`].
     pub fn destroy(&mut self, now: Instant, tag: T) -> Message {
         self.keepalive_at = None;
-        self.request(
-            now,
-            "destroy",
-            None,
-            Map::new(),
-            Purpose::End(tag),
-            "Janus: the end of the session",
-        )
+        let why = "Janus: the end of the session";
+        self.request(now, "destroy", None, Map::new(), Purpose::End(tag), why)
     }
 
     /// When the next keepalive or the oldest pending answer is due.
@@ -381,8 +343,7 @@ impl<T: Copy> Session<T> {
         self.pending.contains_key(&number).then_some(number)
     }
 
-    fn stray(&mut self, said: &Said) -> SessionEvent<T> {
-        self.unmatched += 1;
+    fn stray(said: &Said) -> SessionEvent<T> {
         let transaction = server_message::excerpt(said.transaction.as_deref().unwrap_or("(none)"));
         SessionEvent::Anomaly(format!(
             "{SERVER}: {} for unknown transaction {transaction}",
@@ -399,7 +360,7 @@ impl<T: Copy> Session<T> {
                 .as_deref()
                 .and_then(number_of)
                 .is_some_and(|n| n <= self.transactions);
-            return if ours { SessionEvent::Nothing } else { self.stray(said) };
+            return if ours { SessionEvent::Nothing } else { Self::stray(said) };
         };
         if matches!(self.pending.get(&number), Some(Pending { purpose: Purpose::Acknowledged, .. }))
         {
@@ -410,7 +371,7 @@ impl<T: Copy> Session<T> {
 
     fn succeeded(&mut self, now: Instant, said: Said) -> Result<SessionEvent<T>, Failure> {
         let pending = self.open_transaction(&said).and_then(|number| self.pending.remove(&number));
-        let Some(pending) = pending else { return Ok(self.stray(&said)) };
+        let Some(pending) = pending else { return Ok(Self::stray(&said)) };
         let id = said.data.as_ref().and_then(|data| data.get("id")).and_then(Value::as_u64);
         match pending.purpose {
             Purpose::Create => {
@@ -440,12 +401,9 @@ impl<T: Copy> Session<T> {
             Some(Purpose::Create | Purpose::Acknowledged) => {
                 SessionEvent::Refused(None, code, reason)
             }
-            None => {
-                self.unmatched += 1;
-                SessionEvent::Anomaly(format!(
-                    "{SERVER}: error {code} ({reason}) for an unknown transaction"
-                ))
-            }
+            None => SessionEvent::Anomaly(format!(
+                "{SERVER}: error {code} ({reason}) for an unknown transaction"
+            )),
         }
     }
 
@@ -457,10 +415,7 @@ impl<T: Copy> Session<T> {
             Some(Pending { purpose: Purpose::Plugin(tag), .. }) => plugin(said, Some(tag)),
             // Plugins repeat the transaction of a request in later events that it caused; those
             // events count too.
-            _ => {
-                self.unmatched += 1;
-                plugin(said, None)
-            }
+            _ => plugin(said, None),
         }
     }
 }

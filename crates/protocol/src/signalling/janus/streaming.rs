@@ -88,12 +88,6 @@ impl Streaming {
         Self { config, session, state: State::Idle, outputs: VecDeque::new() }
     }
 
-    /// How many answers of the server belonged to no open request.
-    #[must_use]
-    pub fn unmatched(&self) -> u64 {
-        self.session.unmatched()
-    }
-
     fn fail(&mut self, failure: Failure) {
         self.state = State::Over;
         self.outputs.push_back(SignalOutput::Failed(failure));
