@@ -79,7 +79,6 @@ pub struct ClockFilter {
     samples: VecDeque<Sample>,
     /// Drift and its bound, parts per million.
     drift_ppm: (f64, f64),
-    steps: u32,
 }
 
 impl ClockFilter {
@@ -96,7 +95,6 @@ impl ClockFilter {
         let agrees = self.samples.iter().all(|kept| kept.agrees_with(&sample));
         if !agrees {
             self.samples.clear();
-            self.steps = self.steps.saturating_add(1);
         }
         if self.samples.len() == WINDOW {
             self.samples.pop_front();
@@ -126,23 +124,10 @@ impl ClockFilter {
         })
     }
 
-    /// By how much the coordinator's clock runs faster than the worker's, and the bound of that,
-    /// parts per million. 0 ± 500 until exchanges lie far enough apart to say more.
-    #[must_use]
-    pub fn drift_ppm(&self) -> Option<(f64, f64)> {
-        (!self.samples.is_empty()).then_some(self.drift_ppm)
-    }
-
     /// The shortest round trip of the exchanges that are kept, microseconds.
     #[must_use]
     pub fn round_trip_us_min(&self) -> Option<u64> {
         self.samples.iter().map(|sample| (2.0 * sample.half_us()) as u64).min()
-    }
-
-    /// How often a clock was set.
-    #[must_use]
-    pub fn steps(&self) -> u32 {
-        self.steps
     }
 
     /// The drifts that all pairs of exchanges allow, as their middle and half their width.

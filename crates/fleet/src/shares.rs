@@ -19,7 +19,6 @@ pub struct Shares {
     weights: Vec<u64>,
     /// The worker of each join of a cycle.
     cycle: Vec<u16>,
-    is_rounded: bool,
 }
 
 /// Why weights give no shares.
@@ -62,10 +61,9 @@ impl Shares {
         let weights: Vec<u64> =
             weights.iter().map(|weight| u64::from(weight / divisor.max(1))).collect();
         let sum: u64 = weights.iter().sum();
-        let is_rounded = sum > CYCLE_MAX;
-        let weights = if is_rounded { rounded(&weights, sum) } else { weights };
+        let weights = if sum > CYCLE_MAX { rounded(&weights, sum) } else { weights };
         let cycle = cycle(&weights);
-        Ok(Self { weights, cycle, is_rounded })
+        Ok(Self { weights, cycle })
     }
 
     /// The worker that plays the join of this number, which is its participant's id.
@@ -109,13 +107,6 @@ impl Shares {
     #[must_use]
     pub fn workers(&self) -> usize {
         self.weights.len()
-    }
-
-    /// Whether the weights were rounded: their ratios need a longer cycle than is kept, and shares
-    /// are off by less than one join in 8,000.
-    #[must_use]
-    pub fn is_rounded(&self) -> bool {
-        self.is_rounded
     }
 }
 
@@ -205,11 +196,9 @@ mod tests {
     #[test]
     fn large_weights_are_rounded_and_stay_in_proportion() {
         let shares = Shares::of(&[1_999_993, 999_983, 1]).unwrap();
-        assert!(shares.is_rounded());
         let counts = shares.counts(300_000);
         assert!(counts[0].abs_diff(200_000) < 30 && counts[1].abs_diff(100_000) < 30, "{counts:?}");
         assert!(counts[2] > 0);
-        assert!(!Shares::of(&[u32::MAX, u32::MAX]).unwrap().is_rounded());
     }
 
     #[test]

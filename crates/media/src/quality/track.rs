@@ -55,7 +55,6 @@ pub struct TrackMeter {
     clock: WallClock,
     announced_at: Instant,
     interval_began: Instant,
-    first_packet_at: Option<Instant>,
     first_frame_at: Option<Instant>,
     frames_due: FramesDue,
     /// Of the last decodable key frame: RTP timestamp, and when its last packet arrived.
@@ -70,7 +69,6 @@ pub struct TrackMeter {
     may_break_until_ms: Option<u32>,
     nacks: NackList,
     reception: ReceptionMeter,
-    sender_report: Option<(u64, Instant)>,
     /// Of packets, for [`Self::jitter`].
     sent_order: PresentationOrder,
     jitter: JitterMeter,
@@ -142,7 +140,6 @@ impl TrackMeter {
             clock,
             announced_at: now,
             interval_began: now,
-            first_packet_at: None,
             first_frame_at: None,
             frames_due: FramesDue::Awaited(now),
             key_frame: None,
@@ -153,7 +150,6 @@ impl TrackMeter {
             may_break_until_ms: None,
             nacks: NackList::new(if config.nack { nacks } else { 0 }),
             reception: ReceptionMeter::default(),
-            sender_report: None,
             sent_order: PresentationOrder::new(config.clock_rate_hz),
             jitter: JitterMeter::new(config.clock_rate_hz),
             oven: OvenRtcTesterMeter::new(config.clock_rate_hz),
@@ -177,7 +173,6 @@ impl TrackMeter {
     /// because an RTP packet contains parts of several streams; other codecs ignore it.
     pub fn packet_with_payload(&mut self, packet: &Packet, payload: &[u8]) {
         self.counters.wire_bytes += u64::from(packet.wire_bytes);
-        self.first_packet_at.get_or_insert(packet.arrived_at);
         if self.may_break_until_ms.is_some() {
             self.meet_break(packet);
         }
@@ -261,15 +256,7 @@ impl TrackMeter {
         if !is_wall_clock && self.capture_basis().is_none() {
             self.playout.absolute_us.clear();
         }
-        self.sender_report = Some((ntp_unix_ns, arrived_at));
         is_wall_clock
-    }
-
-    /// The last sender report of this source, as NTP time in nanoseconds since the Unix epoch, and
-    /// its arrival: for LSR and DLSR of a receiver report.
-    #[must_use]
-    pub fn last_sender_report(&self) -> Option<(u64, Instant)> {
-        self.sender_report
     }
 
     /// The track continues with another source (new SSRC), with other sequence numbers and
@@ -277,7 +264,6 @@ impl TrackMeter {
     pub fn source_changed(&mut self, now: Instant) {
         self.sequence.restart();
         self.suspect = None;
-        self.sender_report = None;
         self.nacks.clear();
         self.reception.restart(&self.sequence);
         self.jitter.restart();
@@ -426,7 +412,6 @@ impl TrackMeter {
     /// continue, but arrival times and perhaps timestamps have a gap, which is neither delay,
     /// jitter nor a freeze (RTSP PAUSE; RFC 2326 appendix B).
     pub fn timeline_shifted(&mut self) {
-        self.sender_report = None;
         self.jitter.restart();
         self.sent_order.restart();
         self.playout.delay.restart();
@@ -453,12 +438,6 @@ impl TrackMeter {
         }
         self.judge_frames(now);
         self.take_interval(now)
-    }
-
-    /// When the first packet arrived.
-    #[must_use]
-    pub fn first_packet_at(&self) -> Option<Instant> {
-        self.first_packet_at
     }
 
     /// When the first frame could be decoded (audio: the first packet).

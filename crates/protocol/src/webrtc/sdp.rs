@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use throng_media::rtp::{Extension, ExtensionIds};
+use throng_media::rtp::ExtensionIds;
 use throng_observation::{Codec, MediaKind};
 
 /// An SDP longer than this is refused: a hundred media sections stay below it.
@@ -167,12 +167,6 @@ impl Description {
                 .flat_map(|section| &section.extensions)
                 .map(|(id, uri)| (*id, uri.as_str())),
         )
-    }
-
-    /// Whether the transport-wide sequence number was negotiated in any section.
-    #[must_use]
-    pub fn has_transport_sequence(&self) -> bool {
-        self.extension_ids().id(Extension::TransportSequence).is_some()
     }
 }
 
@@ -482,7 +476,8 @@ mod tests {
         );
         assert!(video.reduced_size_rtcp && !audio.reduced_size_rtcp);
         assert!(video.names_track && !audio.names_track);
-        assert!(description.has_transport_sequence());
+        let sequence = throng_media::rtp::Extension::TransportSequence;
+        assert!(description.extension_ids().id(sequence).is_some());
         assert_eq!(description.candidates.len(), 1);
         assert_eq!(Description::candidates_of(OFFER), description.candidates);
         let bare = to_negotiate(OFFER);

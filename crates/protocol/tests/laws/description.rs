@@ -21,7 +21,7 @@ pub(crate) fn sdp(bytes: &[u8]) {
         );
         assert!(section.formats.iter().all(|format| format.name.chars().count() <= 32));
     }
-    let _ = description.has_transport_sequence();
+    let _ = description.extension_ids();
     let bare = to_negotiate(&text);
     let mut bare_description = Description::parse(&bare);
     let mut sections = description.sections;

@@ -28,7 +28,7 @@ fn what_was_agreed_on_and_never_comes_is_missing_from_the_first_second() {
     fixture.run(2_000, &[(OPUS, 20), (H264, 33)]);
     assert_eq!(fixture.missing(), []);
     let opened = [(MediaKind::Audio, Codec::Opus), (video, Codec::Vp8), (video, Codec::H264)];
-    assert_eq!((fixture.opened.as_slice(), fixture.receiver.track_count()), (&opened[..], 2));
+    assert_eq!((fixture.opened.as_slice(), fixture.receiver.track_ids().count()), (&opened[..], 2));
 }
 
 /// Whether each of the last intervals without media is of a track that had begun.

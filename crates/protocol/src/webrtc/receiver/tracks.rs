@@ -80,10 +80,4 @@ impl Receiver {
         let at = track.0.checked_sub(self.first_track)?;
         self.assignments.mid(self.tracks.get(usize::from(at))?.section)
     }
-
-    /// How many tracks were opened.
-    #[must_use]
-    pub fn track_count(&self) -> usize {
-        self.tracks.len()
-    }
 }
