@@ -136,13 +136,7 @@ impl<T: Copy> Session<T> {
     /// A session that is not created yet.
     #[must_use]
     pub fn new(config: SessionConfig) -> Self {
-        Self {
-            config,
-            id: None,
-            transactions: 0,
-            pending: BTreeMap::new(),
-            keepalive_at: None,
-        }
+        Self { config, id: None, transactions: 0, pending: BTreeMap::new(), keepalive_at: None }
     }
 
     /// What to open at `url`, and until when.
