@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 /// Batches of a worker that arrived. They are numbered from 0 by the worker.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Inbox {
     /// The number of the next batch to hand on.
     next: u64,
@@ -35,14 +35,7 @@ impl Inbox {
     /// An inbox that keeps at most `bytes_max` bytes of batches that came before their turn.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        Self {
-            next: 0,
-            early: BTreeMap::new(),
-            early_bytes: 0,
-            bytes_max,
-            duplicates: 0,
-            given_up: 0,
-        }
+        Self { bytes_max, ..Self::default() }
     }
 
     /// Takes batch `number`; without bytes it is one that the worker gave up. The one whose turn it

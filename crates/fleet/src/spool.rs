@@ -90,7 +90,7 @@ pub struct GivenUp {
 
 /// The list. Above its bound it takes 8 bytes for each batch that it has, and some 40 for each that
 /// was given up: 4 MB after a day without a coordinator, at a batch a second.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Spool {
     /// Their numbers follow one another.
     batches: VecDeque<Batch>,
@@ -110,14 +110,7 @@ impl Spool {
     /// An empty list for at most `bytes_max` bytes.
     #[must_use]
     pub fn new(bytes_max: usize) -> Self {
-        Self {
-            batches: VecDeque::new(),
-            kept: Default::default(),
-            next: 0,
-            bytes: 0,
-            bytes_max,
-            given_up: Default::default(),
-        }
+        Self { bytes_max, ..Self::default() }
     }
 
     /// Adds a batch and returns its number. Older batches, or this one, are given up when it is

@@ -9,6 +9,7 @@ use throng_observation::{Distribution, RunTime};
 use super::participant_record::ParticipantRecord;
 
 /// Sums over ended participants.
+#[derive(Default)]
 pub(super) struct EndedParticipants {
     /// Payload bits per second of each, over its life.
     payload_bps: Distribution,
@@ -28,12 +29,7 @@ struct Failed {
 
 impl EndedParticipants {
     pub(super) fn new(cohorts: usize) -> Self {
-        Self {
-            payload_bps: Distribution::new(),
-            failed: HashMap::new(),
-            counts: vec![0; cohorts],
-            until: BinaryHeap::new(),
-        }
+        Self { counts: vec![0; cohorts], ..Self::default() }
     }
 
     /// Adds the record of participant `id` of this engine, which ended.

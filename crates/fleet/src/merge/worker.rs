@@ -14,7 +14,7 @@ use super::unserved::Unserved;
 pub struct WorkerId(pub u16);
 
 /// The name of a worker, as reports and events show it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerName(pub String);
 
 impl fmt::Display for WorkerName {
@@ -37,8 +37,9 @@ pub struct Counts {
     pub missing_seconds: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum State {
+    #[default]
     Live,
     Finished,
     Lost(RunTime),
@@ -55,7 +56,7 @@ pub(super) enum Absence {
     Lost,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Worker {
     pub(super) name: WorkerName,
     pub(super) state: State,
@@ -73,16 +74,7 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn new(name: &WorkerName) -> Self {
-        Self {
-            name: name.clone(),
-            state: State::Live,
-            watermark: None,
-            staged: Vec::new(),
-            events: 0,
-            counts: Counts::default(),
-            unserved: Unserved::default(),
-            crowd: BTreeMap::new(),
-        }
+        Self { name: name.clone(), ..Self::default() }
     }
 
     pub(super) fn is_live(&self) -> bool {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 /// Which format a file has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Container {
     /// MP4, QuickTime and their fragmented form (ISO/IEC 14496-12).
     Mp4,
@@ -18,6 +18,7 @@ pub enum Container {
     /// Frames of audio in no container (RFC 8216 section 3.4).
     PackedAudio,
     /// Not known yet.
+    #[default]
     Unknown,
 }
 

@@ -28,16 +28,7 @@ impl WholeSegment {
     /// A segment of so many bytes, of which nobody needs to know what is in it.
     #[must_use]
     pub fn opaque(bytes: u64) -> Self {
-        Self(Arc::new(KnownSegment {
-            first: Vec::new(),
-            bytes,
-            container: Container::Unknown,
-            tracks: Vec::new(),
-            program: None,
-            frames: Vec::new(),
-            marked: None,
-            anomalies: Anomalies::default(),
-        }))
+        Self(Arc::new(KnownSegment { bytes, ..KnownSegment::default() }))
     }
 
     /// Its length, bytes.
@@ -61,7 +52,7 @@ pub struct SegmentId {
 }
 
 /// What was read of a segment.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct KnownSegment {
     first: Vec<u8>,
     bytes: u64,
@@ -151,7 +142,7 @@ impl KnownSegments {
 }
 
 /// A segment that is read, for others too.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Recording {
     /// What it is for all others; `None` where nobody can tell that it is the same.
     id: Option<SegmentId>,
@@ -167,15 +158,7 @@ pub(super) struct Recording {
 
 impl Recording {
     pub(super) fn new(id: Option<SegmentId>, token: Arc<()>) -> Self {
-        Self {
-            id,
-            _token: token,
-            first: Vec::new(),
-            frames: Vec::new(),
-            marked: None,
-            told: 0,
-            is_mark_told: false,
-        }
+        Self { id, _token: token, ..Self::default() }
     }
 
     /// What should come next: `wanted`, and of what is compared everything.

@@ -27,7 +27,7 @@ pub(super) struct Deliveries {
 }
 
 /// The messages that are on their way to a participant.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Inbox {
     log: RoomLog,
     /// The first message that it should get; all before `self.first` are settled.
@@ -48,15 +48,7 @@ impl Inbox {
     /// itself only where the server `has_echo`.
     pub(super) fn joined(log: RoomLog, own: u64, has_echo: bool) -> Self {
         let first = log.len();
-        Self {
-            log,
-            first,
-            came: VecDeque::new(),
-            own,
-            has_echo,
-            broken_at: None,
-            deliveries: Deliveries::default(),
-        }
+        Self { log, first, own, has_echo, ..Self::default() }
     }
 
     /// The connection broke: what is said from now on is due only if the stream is resumed.

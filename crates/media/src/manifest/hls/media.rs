@@ -243,16 +243,7 @@ impl MediaPlaylist {
 pub(super) fn read(mut lines: Lines<'_>) -> Result<MediaPlaylist, ManifestError> {
     let mut reading = Reading {
         playlist: MediaPlaylist { version: 1, ..MediaPlaylist::default() },
-        next: Segment::default(),
-        has_duration: false,
-        range: None,
-        init: None,
-        keys: Vec::new(),
-        shared_keys: None,
-        discontinuities: 0,
-        time_us: None,
-        target_us: None,
-        parts: 0,
+        ..Reading::default()
     };
     let mut last = 1;
     while let Some(line) = lines.next()? {
@@ -269,6 +260,7 @@ pub(super) fn read(mut lines: Lines<'_>) -> Result<MediaPlaylist, ManifestError>
 
 type Problem = Cow<'static, str>;
 
+#[derive(Default)]
 struct Reading {
     playlist: MediaPlaylist,
     /// What is known of the segment whose URI comes.

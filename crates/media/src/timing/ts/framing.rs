@@ -10,7 +10,7 @@ const KINDS: [(usize, usize); 3] = [(PACKET_LEN, 0), (192, 4), (204, 0)];
 const PACKETS: usize = 3;
 
 /// How the packets of a file follow each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::timing) struct Framing {
     /// Where the first packet begins, with what is before it.
     pub(super) first: usize,

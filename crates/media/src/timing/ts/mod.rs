@@ -55,7 +55,7 @@ pub struct Anomalies {
 }
 
 /// Reads one transport stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Ts {
     total_bytes: Option<u64>,
     position: u64,
@@ -101,26 +101,8 @@ struct Rate {
 
 impl Ts {
     pub(super) fn new(framing: Framing, total_bytes: Option<u64>) -> Self {
-        Self {
-            total_bytes,
-            position: 0,
-            framing,
-            pending: Vec::new(),
-            lost_at: (framing.first > 0).then_some(0),
-            association: Section::default(),
-            maps: Vec::new(),
-            program: None,
-            is_inherited: false,
-            named: Vec::new(),
-            unnamed: Vec::new(),
-            tracks: Vec::new(),
-            streams: Vec::new(),
-            last_stream: 0,
-            timeline: Timeline::default(),
-            frames: VecDeque::new(),
-            anomalies: Anomalies::default(),
-            rate: Rate::default(),
-        }
+        let lost_at = (framing.first > 0).then_some(0);
+        Self { total_bytes, framing, lost_at, ..Self::default() }
     }
 
     /// Knows the streams before a table names them.

@@ -26,10 +26,10 @@ pub struct StreamEvent {
 pub struct EventTooLong;
 
 /// Reads the stream of one connection, in pieces of any size.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct EventParser {
     line: Vec<u8>,
-    is_first_line: bool,
+    is_past_first_line: bool,
     /// The last byte was a carriage return: a line feed after it ends no other line.
     follows_return: bool,
     name: String,
@@ -44,16 +44,7 @@ impl EventParser {
     /// `last_event_id`: that of the connection before; it stays until the stream gives another one.
     #[must_use]
     pub fn new(last_event_id: String) -> Self {
-        Self {
-            line: Vec::new(),
-            is_first_line: true,
-            follows_return: false,
-            name: String::new(),
-            data: String::new(),
-            id: last_event_id.clone(),
-            last_event_id,
-            retry: None,
-        }
+        Self { id: last_event_id.clone(), last_event_id, ..Self::default() }
     }
 
     /// What is sent as `Last-Event-ID` by the next connection; empty: nothing.
@@ -104,7 +95,7 @@ impl EventParser {
     fn end_line(&mut self) -> Result<Option<StreamEvent>, EventTooLong> {
         let line = std::mem::take(&mut self.line);
         let mut bytes = line.as_slice();
-        if std::mem::take(&mut self.is_first_line) {
+        if !std::mem::replace(&mut self.is_past_first_line, true) {
             bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
         }
         if bytes.is_empty() {

@@ -21,6 +21,7 @@ const LAYERS_MAX: usize = 4;
 const TRACKS_MAX: usize = 16_384;
 
 /// The tracks of all other participants.
+#[derive(Default)]
 pub(super) struct RemoteParticipants {
     subscriptions: Subscriptions,
     /// The server subscribes this participant to new tracks by itself.
@@ -52,14 +53,7 @@ struct Track {
 
 impl RemoteParticipants {
     pub(super) fn new(subscriptions: Subscriptions, is_automatic: bool, mark: RunMark) -> Self {
-        Self {
-            subscriptions,
-            is_automatic,
-            mark,
-            layer: None,
-            tracks: BTreeMap::new(),
-            own_sid: String::new(),
-        }
+        Self { subscriptions, is_automatic, mark, ..Self::default() }
     }
 
     /// The server's record of this participant.
