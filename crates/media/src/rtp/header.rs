@@ -1,13 +1,10 @@
 //! The RTP header (RFC 3550 section 5.1) and the lengths around the payload.
 
 use super::element::Elements;
-use crate::octets::{chunk_at, words};
+use crate::octets::chunk_at;
 
 /// Bytes of the header without contributing sources and extension.
 pub const FIXED_HEADER_LEN: usize = 12;
-
-/// Most contributing sources of a header (its count has four bits).
-pub const CSRC_MAX: usize = 15;
 
 /// Why bytes are not an RTP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,8 +57,6 @@ pub struct RtpHeader {
     pub timestamp: u32,
     /// Synchronization source.
     pub ssrc: u32,
-    /// Number of contributing sources after the fixed header, 0–15.
-    pub csrc_count: u8,
     /// The packet ends in padding.
     pub has_padding: bool,
     /// The header extension, if there is one.
@@ -87,8 +82,7 @@ impl RtpHeader {
         if flags >> 6 != 2 {
             return Err(RtpError::Version(flags >> 6));
         }
-        let csrc_count = flags & 0x0f;
-        let mut header_len = FIXED_HEADER_LEN + 4 * usize::from(csrc_count);
+        let mut header_len = FIXED_HEADER_LEN + 4 * usize::from(flags & 0x0f);
         let mut extension = None;
         if flags & 0x10 != 0 {
             let start = header_len + 4;
@@ -108,7 +102,6 @@ impl RtpHeader {
             sequence: u16::from_be_bytes([s0, s1]),
             timestamp: u32::from_be_bytes([t0, t1, t2, t3]),
             ssrc: u32::from_be_bytes([r0, r1, r2, r3]),
-            csrc_count,
             has_padding: flags & 0x20 != 0,
             extension,
             header_len,
@@ -149,13 +142,6 @@ impl RtpHeader {
         Ok(packet.get(self.header_len..packet.len() - padding_len).unwrap_or_default())
     }
 
-    /// The contributing sources in `packet`, in order.
-    #[inline]
-    pub fn csrcs<'a>(&self, packet: &'a [u8]) -> impl ExactSizeIterator<Item = u32> + 'a {
-        let end = FIXED_HEADER_LEN + 4 * usize::from(self.csrc_count);
-        words(packet.get(FIXED_HEADER_LEN..end).unwrap_or_default())
-    }
-
     /// The elements (RFC 8285) of the header extension in `packet`; none when there is no extension
     /// or it is of another kind.
     #[inline]
@@ -167,52 +153,6 @@ impl RtpHeader {
             }
             None => Elements::new(0, &[]),
         }
-    }
-}
-
-/// A whole clear RTP packet.
-#[derive(Clone, Copy, Debug)]
-pub struct RtpPacket<'a> {
-    /// Its header.
-    pub header: RtpHeader,
-    /// Its payload without padding.
-    pub payload: &'a [u8],
-    /// Bytes of padding after the payload, the count byte included.
-    pub padding_len: usize,
-    packet: &'a [u8],
-}
-
-impl<'a> RtpPacket<'a> {
-    /// Reads a clear packet: plain RTP, or SRTP after decryption without its authentication tag.
-    ///
-    /// # Errors
-    /// Every [`RtpError`].
-    #[inline]
-    pub fn parse(packet: &'a [u8]) -> Result<Self, RtpError> {
-        let header = RtpHeader::parse(packet)?;
-        let payload = header.payload(packet)?;
-        let padding_len = packet.len() - header.header_len - payload.len();
-        Ok(Self { header, payload, padding_len, packet })
-    }
-
-    /// The contributing sources, in order.
-    #[inline]
-    pub fn csrcs(&self) -> impl ExactSizeIterator<Item = u32> + 'a {
-        self.header.csrcs(self.packet)
-    }
-
-    /// The elements (RFC 8285) of the header extension.
-    #[inline]
-    #[must_use]
-    pub fn elements(&self) -> Elements<'a> {
-        self.header.elements(self.packet)
-    }
-
-    /// The bytes of the packet.
-    #[inline]
-    #[must_use]
-    pub fn bytes(&self) -> &'a [u8] {
-        self.packet
     }
 }
 
@@ -232,24 +172,23 @@ mod tests {
 
     #[test]
     fn every_field_is_where_rfc_3550_draws_it() {
-        let packet = RtpPacket::parse(&FULL).unwrap();
+        let header = RtpHeader::parse(&FULL).unwrap();
         assert_eq!(
-            packet.header,
+            header,
             RtpHeader {
                 payload_type: 96,
                 marker: true,
                 sequence: 0x1234,
                 timestamp: 0x1000,
                 ssrc: 0xdead_beef,
-                csrc_count: 2,
                 has_padding: true,
                 extension: Some(ExtensionBlock { profile: 0xbede, start: 24, end: 28 }),
                 header_len: 28,
             }
         );
-        assert_eq!(packet.csrcs().collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(packet.elements().collect::<Vec<_>>(), [(1, &[0xaa][..])]);
-        assert_eq!((packet.payload, packet.padding_len), (&[7, 8, 9][..], 2));
+        assert_eq!(header.elements(&FULL).collect::<Vec<_>>(), [(1, &[0xaa][..])]);
+        assert_eq!(header.payload(&FULL), Ok(&[7, 8, 9][..]));
+        assert_eq!(header.padding_len(&FULL), Ok(2));
     }
 
     #[test]

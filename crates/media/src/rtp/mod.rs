@@ -1,13 +1,13 @@
 //! RTP (RFC 3550) for receivers and senders: borrowed views, no allocation per packet.
 //!
 //! On an SRTP path read the clear header first ([`RtpHeader::parse`]), decrypt in place, then take
-//! [`RtpHeader::payload`]; on plain RTP [`RtpPacket::parse`] does both.
+//! [`RtpHeader::payload`].
 
 mod classify;
 pub use classify::{PacketKind, classify};
 
 mod header;
-pub use header::{CSRC_MAX, ExtensionBlock, FIXED_HEADER_LEN, RtpError, RtpHeader, RtpPacket};
+pub use header::{ExtensionBlock, FIXED_HEADER_LEN, RtpError, RtpHeader};
 
 mod element;
 pub use element::Elements;

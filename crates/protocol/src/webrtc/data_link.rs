@@ -5,7 +5,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
-use str0m::change::{SdpAnswer, SdpOffer, SdpPendingOffer};
+use str0m::change::SdpPendingOffer;
 use str0m::channel::ChannelId;
 use str0m::net::{Protocol, Receive};
 use str0m::{Candidate, Event, IceConnectionState, Input, Output, Rtc, RtcConfig};
@@ -14,7 +14,7 @@ use throng_scenario::IpProtocol;
 use super::crypto;
 use super::options::MayReach;
 use super::sdp::Description;
-use super::session::{RemoteCandidate, SessionError, guarded, left_to_us, transport};
+use super::session::{RemoteCandidate, SessionError, answer_to, apply_answer, transport};
 
 /// What is written may wait for acknowledgements, bytes: pieces of segments up to the first, as the
 /// engine's (`bufferedAmountLowThreshold`), so that what is said besides does not wait behind a
@@ -77,12 +77,7 @@ impl DataLink {
         offer: &str,
     ) -> Result<(Self, String), SessionError> {
         let mut link = Self::new(now, locals, may_reach)?;
-        let rtc = &mut link.rtc;
-        let answer = guarded(offer, |text| {
-            let offer =
-                SdpOffer::from_sdp_string(&left_to_us(text)).map_err(|error| error.to_string())?;
-            rtc.sdp_api().accept_offer(offer).map_err(|error| error.to_string())
-        })?;
+        let answer = answer_to(&mut link.rtc, offer)?;
         link.add_candidates(offer);
         Ok((link, answer.to_sdp_string()))
     }
@@ -91,11 +86,7 @@ impl DataLink {
     pub(crate) fn accept(&mut self, answer: &str) -> Result<(), SessionError> {
         let pending =
             self.pending.take().ok_or(SessionError::Order("an answer without an open offer"))?;
-        let rtc = &mut self.rtc;
-        guarded(answer, |text| {
-            let answer = SdpAnswer::from_sdp_string(text).map_err(|error| error.to_string())?;
-            rtc.sdp_api().accept_answer(pending, answer).map_err(|error| error.to_string())
-        })?;
+        apply_answer(&mut self.rtc, pending, answer)?;
         self.add_candidates(answer);
         Ok(())
     }

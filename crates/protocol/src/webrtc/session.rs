@@ -124,15 +124,16 @@ impl Session {
     /// # Errors
     /// [`SessionError::Crypto`] when this process has no working cryptography.
     pub fn viewer(now: Instant) -> Result<Self, SessionError> {
-        Ok(Self { only_receives: true, ..Self::build(configuration()?, now)? })
+        Ok(Self { only_receives: true, ..Self::build(configuration(&Codec::ALL)?, now)? })
     }
 
     /// A server's side: ICE-lite, waits for an offer.
     ///
     /// # Errors
     /// As [`Self::viewer`].
+    #[cfg(test)]
     pub fn server(now: Instant) -> Result<Self, SessionError> {
-        Self::build(configuration()?.set_ice_lite(true), now)
+        Self::build(configuration(&Codec::ALL)?.set_ice_lite(true), now)
     }
 
     fn build(configuration: RtcConfig, now: Instant) -> Result<Self, SessionError> {
@@ -159,18 +160,7 @@ impl Session {
     /// # Errors
     /// As [`Self::viewer`].
     pub fn publisher(now: Instant, codecs: &[Codec]) -> Result<Self, SessionError> {
-        let has = |codec| codecs.contains(&codec);
-        let configuration = configuration()?
-            .clear_codecs()
-            .enable_opus(has(Codec::Opus), false)
-            .enable_pcmu(has(Codec::Pcmu), false)
-            .enable_pcma(has(Codec::Pcma), false)
-            .enable_h264(has(Codec::H264))
-            .enable_h265(has(Codec::H265))
-            .enable_vp8(has(Codec::Vp8))
-            .enable_vp9(has(Codec::Vp9))
-            .enable_av1(has(Codec::Av1));
-        Self::build(configuration, now)
+        Self::build(configuration(codecs)?, now)
     }
 
     /// Makes an offer to send `media`, one section each.
@@ -237,11 +227,7 @@ impl Session {
             .take()
             .ok_or(SessionError::Order("an answer arrived without a pending offer"))?;
         self.checks.begin_anew();
-        let rtc = &mut self.rtc;
-        guarded(text, |text| {
-            let answer = SdpAnswer::from_sdp_string(text).map_err(|error| error.to_string())?;
-            rtc.sdp_api().accept_answer(pending, answer).map_err(|error| error.to_string())
-        })?;
+        apply_answer(&mut self.rtc, pending, text)?;
         let remote = Description::parse(text);
         self.keys.only_media(remote.has_only_media());
         self.free_senders(&remote);
@@ -256,13 +242,7 @@ impl Session {
     pub fn accept_offer(&mut self, text: &str) -> Result<(String, Negotiated), SessionError> {
         self.pending = None;
         self.checks.begin_anew();
-        let rtc = &mut self.rtc;
-        let answer = guarded(text, |text| {
-            let offer =
-                SdpOffer::from_sdp_string(&left_to_us(text)).map_err(|error| error.to_string())?;
-            rtc.sdp_api().accept_offer(offer).map_err(|error| error.to_string())
-        })?;
-        let answer = answer.to_sdp_string();
+        let answer = answer_to(&mut self.rtc, text)?.to_sdp_string();
         let local = Description::parse(&answer);
         let negotiated =
             Negotiated { answer: local.clone(), local, remote: Description::parse(text) };
@@ -291,13 +271,19 @@ impl Session {
     /// # Errors
     /// [`SessionError::Candidate`] for an address that cannot be one (0.0.0.0, port 0).
     pub fn add_local_candidate(&mut self, address: SocketAddr) -> Result<String, SessionError> {
-        let candidate =
-            Candidate::host(address, "udp").map_err(|e| SessionError::Candidate(e.to_string()))?;
-        let line = candidate.to_sdp_string();
-        self.checks.begin_anew();
-        self.rtc.add_local_candidate(candidate);
+        let candidate = self.add_candidate(Candidate::host(address, "udp"))?;
         self.locals.push(address);
-        Ok(line)
+        Ok(candidate.to_sdp_string())
+    }
+
+    fn add_candidate(
+        &mut self,
+        candidate: Result<Candidate, impl std::fmt::Display>,
+    ) -> Result<Candidate, SessionError> {
+        let candidate = candidate.map_err(|error| SessionError::Candidate(error.to_string()))?;
+        self.checks.begin_anew();
+        self.rtc.add_local_candidate(candidate.clone());
+        Ok(candidate)
     }
 
     /// Media arrives at `local`, a local candidate.
@@ -334,10 +320,7 @@ impl Session {
         mapped: SocketAddr,
         base: SocketAddr,
     ) -> Result<(), SessionError> {
-        let candidate = Candidate::server_reflexive(mapped, base, "udp")
-            .map_err(|e| SessionError::Candidate(e.to_string()))?;
-        self.checks.begin_anew();
-        self.rtc.add_local_candidate(candidate.clone());
+        let candidate = self.add_candidate(Candidate::server_reflexive(mapped, base, "udp"))?;
         self.reflexive = Some((candidate, base));
         Ok(())
     }
@@ -352,12 +335,7 @@ impl Session {
         relayed: SocketAddr,
         local: SocketAddr,
     ) -> Result<String, SessionError> {
-        let candidate = Candidate::relayed(relayed, local, "udp")
-            .map_err(|e| SessionError::Candidate(e.to_string()))?;
-        let line = candidate.to_sdp_string();
-        self.checks.begin_anew();
-        self.rtc.add_local_candidate(candidate);
-        Ok(line)
+        Ok(self.add_candidate(Candidate::relayed(relayed, local, "udp"))?.to_sdp_string())
     }
 
     /// Adds a candidate of the peer.
@@ -567,7 +545,8 @@ const FIRST_RETRANSMISSION: Duration = Duration::from_millis(50);
 /// from 250 ms.
 const RETRANSMISSIONS: usize = 11;
 
-fn configuration() -> Result<RtcConfig, SessionError> {
+fn configuration(codecs: &[Codec]) -> Result<RtcConfig, SessionError> {
+    let has = |codec| codecs.contains(&codec);
     let shared = crypto::shared()?;
     let mut configuration = RtcConfig::new();
     configuration.set_initial_stun_rto(FIRST_RETRANSMISSION);
@@ -576,14 +555,14 @@ fn configuration() -> Result<RtcConfig, SessionError> {
         .set_crypto_provider(std::sync::Arc::clone(&shared.provider))
         .set_dtls_cert(shared.certificate.clone())
         .clear_codecs()
-        .enable_opus(true, false)
-        .enable_pcmu(true, false)
-        .enable_pcma(true, false)
-        .enable_h264(true)
-        .enable_h265(true)
-        .enable_vp8(true)
-        .enable_vp9(true)
-        .enable_av1(true)
+        .enable_opus(has(Codec::Opus), false)
+        .enable_pcmu(has(Codec::Pcmu), false)
+        .enable_pcma(has(Codec::Pcma), false)
+        .enable_h264(has(Codec::H264))
+        .enable_h265(has(Codec::H265))
+        .enable_vp8(has(Codec::Vp8))
+        .enable_vp9(has(Codec::Vp9))
+        .enable_av1(has(Codec::Av1))
         .set_extension(9, Extension::AbsoluteCaptureTime)
         .set_rtp_mode(true)
         .set_rtcp_report_interval_audio(NEVER)
@@ -591,9 +570,30 @@ fn configuration() -> Result<RtcConfig, SessionError> {
         .set_stats_interval(None))
 }
 
+/// Applies an offer of the peer; the answer to it.
+pub(super) fn answer_to(rtc: &mut Rtc, offer: &str) -> Result<SdpAnswer, SessionError> {
+    guarded(offer, |text| {
+        let offer =
+            SdpOffer::from_sdp_string(&left_to_us(text)).map_err(|error| error.to_string())?;
+        rtc.sdp_api().accept_offer(offer).map_err(|error| error.to_string())
+    })
+}
+
+/// Applies the peer's answer to the offer that is `pending`.
+pub(super) fn apply_answer(
+    rtc: &mut Rtc,
+    pending: SdpPendingOffer,
+    answer: &str,
+) -> Result<(), SessionError> {
+    guarded(answer, |text| {
+        let answer = SdpAnswer::from_sdp_string(text).map_err(|error| error.to_string())?;
+        rtc.sdp_api().accept_answer(pending, answer).map_err(|error| error.to_string())
+    })
+}
+
 /// Runs an SDP through str0m. A panic there is a defect that must cost one participant, not the
 /// run.
-pub(super) fn guarded<T>(
+fn guarded<T>(
     text: &str,
     agree: impl FnOnce(&str) -> Result<T, String>,
 ) -> Result<T, SessionError> {
@@ -612,7 +612,7 @@ pub(super) fn guarded<T>(
 /// Rewrites an offer that leaves the DTLS role open so that this side is the client. The answerer
 /// should start DTLS (RFC 5763 section 5), as every browser does; str0m would wait for the server,
 /// whose role would then differ from that with browsers.
-pub(super) fn left_to_us(offer: &str) -> String {
+fn left_to_us(offer: &str) -> String {
     offer.replace("a=setup:actpass", "a=setup:passive")
 }
 

@@ -215,7 +215,7 @@ impl Opener {
         match &self.rtp {
             Cipher::Gcm { key, salt } => {
                 let (header, sealed) = packet.split_at_mut(header_len);
-                key.open_in_place(gcm_rtp_nonce(salt, ssrc, index), Aad::from(&*header), sealed)
+                key.open_in_place(gcm_nonce(salt, ssrc, index), Aad::from(&*header), sealed)
                     .map_err(|_| SrtpError::Authentication)?;
             }
             Cipher::Cm(mode) => {
@@ -250,7 +250,7 @@ impl Opener {
                 let index = encrypted_index(trailer)?;
                 let (clear, sealed) = body.split_at_mut(RTCP_CLEAR);
                 key.open_in_place(
-                    gcm_rtcp_nonce(salt, ssrc, index),
+                    gcm_nonce(salt, ssrc, u64::from(index)),
                     rtcp_aad(clear, index),
                     sealed,
                 )
@@ -326,7 +326,7 @@ impl Sealer {
                 let (header, payload) = body.split_at_mut(header_len);
                 let tag = key
                     .seal_in_place_separate_tag(
-                        gcm_rtp_nonce(salt, ssrc, index),
+                        gcm_nonce(salt, ssrc, index),
                         Aad::from(&*header),
                         payload,
                     )
@@ -370,7 +370,7 @@ impl ControlSealer {
                 let (clear, payload) = packet.split_at_mut(RTCP_CLEAR);
                 let tag = key
                     .seal_in_place_separate_tag(
-                        gcm_rtcp_nonce(salt, ssrc, index),
+                        gcm_nonce(salt, ssrc, u64::from(index)),
                         rtcp_aad(clear, index),
                         payload,
                     )
@@ -577,21 +577,13 @@ fn cm_iv(salt: &[u8; 14], ssrc: u32, index: u64) -> [u8; 16] {
     iv
 }
 
-/// RFC 7714 8.1: 16 zero bits, SSRC, rollover counter, sequence number; ⊕ salt.
+/// RFC 7714 8.1: 16 zero bits, SSRC, rollover counter, sequence number; ⊕ salt. Of RTCP (9.1) it is
+/// the same of the 31-bit index.
 #[inline]
-fn gcm_rtp_nonce(salt: &[u8; 12], ssrc: u32, index: u64) -> Nonce {
+fn gcm_nonce(salt: &[u8; 12], ssrc: u32, index: u64) -> Nonce {
     let mut iv = [0; 12];
     iv[2..6].copy_from_slice(&ssrc.to_be_bytes());
     iv[6..12].copy_from_slice(&index.to_be_bytes()[2..]);
-    iv.iter_mut().zip(salt).for_each(|(iv, salt)| *iv ^= salt);
-    Nonce::assume_unique_for_key(iv)
-}
-
-/// RFC 7714 9.1: 16 zero bits, SSRC, 16 zero bits, a zero bit and the 31-bit SRTCP index; ⊕ salt.
-fn gcm_rtcp_nonce(salt: &[u8; 12], ssrc: u32, index: u32) -> Nonce {
-    let mut iv = [0; 12];
-    iv[2..6].copy_from_slice(&ssrc.to_be_bytes());
-    iv[8..12].copy_from_slice(&index.to_be_bytes());
     iv.iter_mut().zip(salt).for_each(|(iv, salt)| *iv ^= salt);
     Nonce::assume_unique_for_key(iv)
 }
