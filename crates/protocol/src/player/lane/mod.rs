@@ -106,9 +106,7 @@ impl TrackMap {
     /// The segment whose frames were received is complete.
     pub(super) fn append_received(&self, now: Instant, context: &mut Context<'_>, filled: Filled) {
         // Silence is put in beside pictures only (`alignedWithVideo` of hls.js).
-        let has_video =
-            context.timeline.tracks().iter().any(|track| track.kind == MediaKind::Video);
-        let filled = if has_video { filled } else { Filled::Nothing };
+        let filled = if context.timeline.has_video() { filled } else { Filled::Nothing };
         for at in self.tracks.iter().copied().flatten() {
             let Some(track) = context.timeline.track_mut(at) else { continue };
             let is_first = !track.has_begun();
@@ -129,14 +127,12 @@ impl TrackMap {
 
     /// Reports the first frame that can be decoded.
     fn decodable(&self, now: Instant, context: &mut Context<'_>, at: usize, is_first: bool) {
-        let has_video =
-            context.timeline.tracks().iter().any(|track| track.kind == MediaKind::Video);
         let Some(track) = context.timeline.tracks().get(at) else { return };
         let (id, kind) = (track.id, track.kind);
         if is_first {
             context.client.life.observe(Observation::TrackFirstFrame { track: id, at: now });
         }
-        if kind == MediaKind::Video || !has_video {
+        if kind == MediaKind::Video || !context.timeline.has_video() {
             context.client.life.reach(Phase::FirstFrame, now);
         }
     }

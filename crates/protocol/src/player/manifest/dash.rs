@@ -6,19 +6,20 @@ use throng_media::manifest::dash::{
     AdaptationSet, ContentKind, Location, Manifest, Period, Representation, Segment as DashSegment,
 };
 use throng_media::manifest::{ByteRange, PlaylistCache};
-use throng_observation::{Failure, FailureReason};
+use throng_observation::Failure;
 use url::Url;
 
 use super::dash_window::DashWindow;
 use super::hls::Received;
 use super::presentation::{LanePlan, Rendition, Resource, Segment, Segments};
+use super::{broken, resolved};
 
 /// Reads a manifest.
 pub(in crate::player) fn manifest(
     cache: &PlaylistCache,
     received: &Received<'_>,
 ) -> Result<Arc<Manifest>, Failure> {
-    cache.manifest(received.text).map_err(|error| broken(received.url, &error.to_string()))
+    cache.manifest(received.text).map_err(|error| broken(received.url, error))
 }
 
 /// A lane for video and one for audio, as far as there are both. The first adaptation set of each
@@ -91,10 +92,6 @@ pub(in crate::player) fn live_segment(
     })
 }
 
-fn broken(url: &Url, what: &str) -> Failure {
-    Failure::new(FailureReason::Protocol, format!("{url}: {what}"))
-}
-
 /// The representations of an adaptation set, by bitrate.
 pub(in crate::player) fn sorted(set: &AdaptationSet) -> Vec<&Representation> {
     let mut sorted: Vec<_> = set.representations.iter().collect();
@@ -165,10 +162,6 @@ fn add(
 
 fn base(url: &Url, representation: &Representation) -> Result<Url, Failure> {
     representation.base_urls.iter().try_fold(url.clone(), |base, part| resolved(&base, part))
-}
-
-fn resolved(base: &Url, uri: &str) -> Result<Url, Failure> {
-    base.join(uri).map_err(|error| broken(base, &format!("`{uri:.200}` is not a URI: {error}")))
 }
 
 fn resource(base: &Url, location: &Location) -> Result<Resource, Failure> {

@@ -13,6 +13,7 @@ use url::Url;
 
 use super::presentation::{LanePlan, Rendition, Resource, Segment, SegmentKey, Segments};
 use super::window::Window;
+use super::{broken, resolved};
 
 /// The only encryption that is played; sample encryption needs a licence server (DRM).
 const AES_128: &str = "AES-128";
@@ -102,15 +103,7 @@ fn parse(cache: &PlaylistCache, received: &Received<'_>) -> Result<Arc<Playlist>
     let query: BTreeMap<String, String> = received.url.query_pairs().into_owned().collect();
     let variables = Variables { query, ..Variables::default() };
     let parsed = cache.playlist(received.text, &variables);
-    parsed.map_err(|error| broken(received.url, &error.to_string()))
-}
-
-fn broken(url: &Url, what: &str) -> Failure {
-    Failure::new(FailureReason::Protocol, format!("{url}: {what}"))
-}
-
-fn resolved(base: &Url, uri: &str) -> Result<Url, Failure> {
-    base.join(uri).map_err(|error| broken(base, &format!("`{uri:.200}` is not a URI: {error}")))
+    parsed.map_err(|error| broken(received.url, error))
 }
 
 fn of_master(url: &Url, master: &MasterPlaylist) -> Result<Vec<Vec<Rendition>>, Failure> {

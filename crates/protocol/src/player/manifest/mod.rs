@@ -1,12 +1,13 @@
 //! The manifest of a presentation in segments, downloaded before its lanes exist.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::manifest::dash::Manifest;
 use throng_media::manifest::{MANIFEST_LEN_MAX, PlaylistCache};
 use throng_media::quality::WallClock;
-use throng_observation::{Failure, Phase};
+use throng_observation::{Failure, FailureReason, Phase};
 use throng_scenario::MediaFormat;
 use url::Url;
 
@@ -230,4 +231,13 @@ fn update_period(manifest: &Manifest) -> Option<Duration> {
     let period_us = manifest.minimum_update_period_us.filter(|_| manifest.is_dynamic)?;
     // 0 means that any segment may be the last that it describes.
     Some(Duration::from_micros(period_us).max(UPDATE_MIN))
+}
+
+/// What came from `url` is not what it should be.
+pub(super) fn broken(url: &Url, what: impl Display) -> Failure {
+    Failure::new(FailureReason::Protocol, format!("{url}: {what}"))
+}
+
+fn resolved(base: &Url, uri: &str) -> Result<Url, Failure> {
+    base.join(uri).map_err(|error| broken(base, format_args!("`{uri:.200}` is not a URI: {error}")))
 }

@@ -142,29 +142,28 @@ impl Decoder {
         bytes_max: usize,
     ) -> Result<Vec<u8>, DecodeError> {
         self.has_begun |= !bytes.is_empty();
-        let room = bytes_max.min(PIECE_MAX);
-        // The sink of those that own theirs.
-        let sink = match &mut self.kind {
-            Kind::Gzip(gzip) => gzip.get_mut(),
-            Kind::Brotli(brotli) => brotli.get_mut(),
-            Kind::Deflate(..) | Kind::Zstd(_) => &mut self.sink,
-        };
-        (sink.room, sink.is_over) = (room, false);
+        let sink = self.sink();
+        (sink.room, sink.is_over) = (bytes_max.min(PIECE_MAX), false);
         let result = match &mut self.kind {
             Kind::Gzip(gzip) => write_until_end(gzip, bytes).and_then(|()| gzip.flush()),
             Kind::Brotli(brotli) => write_until_end(brotli, bytes),
             Kind::Deflate(inflate, has_ended) => deflate(inflate, has_ended, bytes, &mut self.sink),
             Kind::Zstd(zstd) => zstd.write(bytes, &mut self.sink),
         };
-        let sink = match &mut self.kind {
-            Kind::Gzip(gzip) => gzip.get_mut(),
-            Kind::Brotli(brotli) => brotli.get_mut(),
-            Kind::Deflate(..) | Kind::Zstd(_) => &mut self.sink,
-        };
+        let sink = self.sink();
         match result {
             Ok(()) => Ok(std::mem::take(&mut sink.out)),
             Err(_) if sink.is_over => Err(DecodeError::TooLong),
             Err(error) => Err(DecodeError::Broken(error.to_string())),
+        }
+    }
+
+    /// Where what is decoded goes: some decoders own theirs.
+    fn sink(&mut self) -> &mut Sink {
+        match &mut self.kind {
+            Kind::Gzip(gzip) => gzip.get_mut(),
+            Kind::Brotli(brotli) => brotli.get_mut(),
+            Kind::Deflate(..) | Kind::Zstd(_) => &mut self.sink,
         }
     }
 

@@ -7,7 +7,6 @@ use std::time::Instant;
 use throng_media::manifest::PlaylistCache;
 use throng_media::manifest::dash::Manifest;
 use throng_media::timing::{IndexCache, InitSegment, Program};
-use throng_observation::{Failure, FailureReason};
 use throng_scenario::RenditionPolicy;
 use url::Url;
 
@@ -299,7 +298,3 @@ impl SegmentLane {
 
 /// What a queue of segments was made of: rendition, place, and first and last moment of the stream.
 type QueueKey = (usize, Cursor, i64, i64);
-
-fn protocol(url: &Url, what: &str) -> Failure {
-    Failure::new(FailureReason::Protocol, format!("{url}: {what}"))
-}

@@ -5,7 +5,7 @@ use std::time::Instant;
 use throng_media::timing::InitSegment;
 use throng_observation::{Failure, Phase};
 
-use super::{LOOK_UP_TOLERANCE_US, SegmentLane, Step, UNREADABLE_MAX, WITHOUT_MEDIA_MAX, protocol};
+use super::{LOOK_UP_TOLERANCE_US, SegmentLane, Step, UNREADABLE_MAX, WITHOUT_MEDIA_MAX};
 use crate::participant::{DownloadEvent, FetchId};
 use crate::player::download::transfer::{TransferError, TransferEvent};
 use crate::player::download::whole::WholeEvent;
@@ -13,6 +13,7 @@ use crate::player::lane::Context;
 use crate::player::lane::continuity::is_wrap;
 use crate::player::lane::decrypt::KEY_LEN;
 use crate::player::lane::segment_download::SegmentDownload;
+use crate::player::manifest::broken;
 use crate::player::manifest::playlist::Loaded;
 use crate::player::manifest::presentation::{Cursor, Found, Segments};
 
@@ -132,23 +133,20 @@ impl SegmentLane {
     ) -> Result<(), Failure> {
         match std::mem::replace(&mut self.step, Step::Nothing) {
             Step::Init(whole, resource) => {
-                let init = InitSegment::parse(whole.bytes());
-                match init {
-                    Ok(init) => {
-                        self.tracks.announce(now, context, init.tracks());
-                        self.init = Some((resource, init));
-                    }
+                let init = match InitSegment::parse(whole.bytes()) {
+                    Ok(init) => init,
                     Err(error) => {
-                        let failure = protocol(whole.url(), &error.to_string());
-                        return self.unreadable(context, failure);
+                        return self.unreadable(context, broken(whole.url(), error));
                     }
-                }
+                };
+                self.tracks.announce(now, context, init.tracks());
+                self.init = Some((resource, init));
             }
             Step::Key(whole, url) => {
                 let Ok(key) = <[u8; KEY_LEN]>::try_from(whole.bytes()) else {
                     context.keys.end(&url);
                     let what = format!("a key of {} bytes, not {KEY_LEN}", whole.bytes().len());
-                    return self.unreadable(context, protocol(whole.url(), &what));
+                    return self.unreadable(context, broken(whole.url(), what));
                 };
                 context.keys.learn(url, key);
             }

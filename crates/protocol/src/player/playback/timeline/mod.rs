@@ -203,6 +203,10 @@ impl Timeline {
         &self.tracks
     }
 
+    pub(in crate::player) fn has_video(&self) -> bool {
+        self.tracks.iter().any(|track| track.kind == MediaKind::Video)
+    }
+
     pub(in crate::player) fn tracks_mut(&mut self) -> &mut [BufferedTrack] {
         &mut self.tracks
     }
