@@ -22,7 +22,7 @@ pub struct Description {
 }
 
 /// One `m=` section.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MediaSection {
     /// Audio or video; `None` for `application` and others.
     pub kind: Option<MediaKind>,
@@ -182,15 +182,10 @@ impl MediaSection {
         let formats = words.skip(1).filter_map(|word| word.parse().ok()).filter(|pt| *pt < 128);
         Self {
             kind,
-            mid: String::new(),
             rejected,
             direction,
             formats: formats.take(FORMATS_MAX).map(Format::of_static_type).collect(),
-            extensions: Vec::new(),
-            ssrcs: Vec::new(),
-            retransmissions: Vec::new(),
-            names_track: false,
-            reduced_size_rtcp: false,
+            ..Self::default()
         }
     }
 

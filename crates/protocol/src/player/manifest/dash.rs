@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use throng_media::manifest::PlaylistCache;
 use throng_media::manifest::dash::{
     AdaptationSet, ContentKind, Location, Manifest, Period, Representation, Segment as DashSegment,
 };
-use throng_media::manifest::{ByteRange, PlaylistCache};
 use throng_observation::Failure;
 use url::Url;
 
 use super::dash_window::DashWindow;
 use super::hls::Received;
 use super::presentation::{LanePlan, Rendition, Resource, Segment, Segments};
-use super::{broken, resolved};
+use super::{broken, first_and_last, resolved};
 
 /// Reads a manifest.
 pub(in crate::player) fn manifest(
@@ -165,9 +165,6 @@ fn base(url: &Url, representation: &Representation) -> Result<Url, Failure> {
 }
 
 fn resource(base: &Url, location: &Location) -> Result<Resource, Failure> {
-    let first_and_last = |range: ByteRange| {
-        Some((range.offset, range.end().checked_sub(1)?)).filter(|(first, last)| first <= last)
-    };
     Ok(Resource {
         url: if location.url.is_empty() { base.clone() } else { resolved(base, &location.url)? },
         range: location.byte_range.and_then(first_and_last),

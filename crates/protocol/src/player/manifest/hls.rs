@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
+use throng_media::manifest::PlaylistCache;
 use throng_media::manifest::hls::{
     Key, MasterPlaylist, MediaPlaylist, Playlist, RenditionKind, Segment as Listed, Variables,
 };
-use throng_media::manifest::{ByteRange, PlaylistCache};
 use throng_observation::{Failure, FailureReason};
 use url::Url;
 
 use super::presentation::{LanePlan, Rendition, Resource, Segment, SegmentKey, Segments};
 use super::window::Window;
-use super::{broken, resolved};
+use super::{broken, first_and_last, resolved};
 
 /// The only encryption that is played; sample encryption needs a licence server (DRM).
 const AES_128: &str = "AES-128";
@@ -202,10 +202,6 @@ fn check_keys(url: &Url, media: &MediaPlaylist) -> Result<(), Failure> {
         key.method, key.format
     );
     Err(Failure::new(FailureReason::Unsupported, format!("{url}: {what}")))
-}
-
-fn first_and_last(range: ByteRange) -> Option<(u64, u64)> {
-    Some((range.offset, range.end().checked_sub(1)?)).filter(|(first, last)| first <= last)
 }
 
 #[cfg(test)]

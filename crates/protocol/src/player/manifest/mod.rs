@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::manifest::dash::Manifest;
-use throng_media::manifest::{MANIFEST_LEN_MAX, PlaylistCache};
+use throng_media::manifest::{ByteRange, MANIFEST_LEN_MAX, PlaylistCache};
 use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, Phase};
 use throng_scenario::MediaFormat;
@@ -240,4 +240,9 @@ pub(super) fn broken(url: &Url, what: impl Display) -> Failure {
 
 fn resolved(base: &Url, uri: &str) -> Result<Url, Failure> {
     base.join(uri).map_err(|error| broken(base, format_args!("`{uri:.200}` is not a URI: {error}")))
+}
+
+/// A part of a file, as the bytes that are requested.
+fn first_and_last(range: ByteRange) -> Option<(u64, u64)> {
+    Some((range.offset, range.end().checked_sub(1)?)).filter(|(first, last)| first <= last)
 }

@@ -48,7 +48,11 @@ impl Receiver {
             self.anomalies.reported |= anomaly as u16;
             let detail = Detail::from(detail.to_string());
             // What is said of media that came explains no media that are missing.
-            if !matches!(anomaly, AnomalyKind::InnerMarkers | AnomalyKind::TimeJump) {
+            let is_of_missing = !matches!(
+                anomaly,
+                AnomalyKind::InnerMarkers | AnomalyKind::TimeJump | AnomalyKind::SenderClock
+            );
+            if is_of_missing {
                 self.anomalies.last = Some(detail.to_string());
             }
             self.observed.push(Observation::ProtocolAnomaly { place, detail });
@@ -75,18 +79,11 @@ impl Receiver {
         }
     }
 
-    /// The sender's reports do not carry wall time. Media plays nevertheless, so this is not kept
-    /// as an explanation for missing media.
+    /// The sender's reports do not carry wall time.
     pub(super) fn sender_clock_anomaly(&mut self) {
-        if self.anomalies.reported & AnomalyKind::SenderClock as u16 == 0 {
-            self.anomalies.reported |= AnomalyKind::SenderClock as u16;
-            let detail = "sender reports have no wall clock: their NTP time is more than a day \
-                          from this host's, or runs at another rate; one-way delay is not \
-                          computed from them";
-            self.observed.push(Observation::ProtocolAnomaly {
-                place: SENDER_CLOCK_PLACE,
-                detail: detail.into(),
-            });
-        }
+        let detail = "sender reports have no wall clock: their NTP time is more than a day from \
+                      this host's, or runs at another rate; one-way delay is not computed from \
+                      them";
+        self.anomaly(AnomalyKind::SenderClock, SENDER_CLOCK_PLACE, detail);
     }
 }

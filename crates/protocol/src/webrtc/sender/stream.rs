@@ -417,18 +417,13 @@ impl Stream {
         if is_rtx {
             write_rtx_payload(&mut buffer, original as u16, &[]);
         }
-        if sent.is_voice {
-            sent.clip
-                .write_payload(&sent.frame, packet, captured_unix_ns, &mut buffer)
-                .then_some(())?;
-        } else {
+        let begins_at = buffer.len();
+        sent.clip.write_payload(&sent.frame, packet, captured_unix_ns, &mut buffer).then_some(())?;
+        if !sent.is_voice {
             // An Opus packet with an empty frame: the receiver generates silence (RFC 6716 section
             // 3.2.1).
-            let mut voice = Vec::new();
-            sent.clip
-                .write_payload(&sent.frame, packet, captured_unix_ns, &mut voice)
-                .then_some(())?;
-            buffer.push(voice.first()? & !3);
+            *buffer.get_mut(begins_at)? &= !3;
+            buffer.truncate(begins_at + 1);
         }
         let plain_len = buffer.len();
         buffer.resize(plain_len + wire.sealer.rtp_growth(), 0);
