@@ -4,7 +4,6 @@ use serde_json::json;
 
 use crate::keys::Usual::Said;
 use crate::keys::{By, Keyed, Maybe, SECRET_LEFT_OUT, Whole, bit_rate, keys};
-use crate::read::{Fields, Reader};
 use crate::secret::TokenSource;
 
 /// The video codecs of a room.
