@@ -2,8 +2,8 @@
 //! command line. Each secret becomes `…`, whether or not the text can be read as what it is.
 //!
 //! A value is a secret by its name (`token`, `password`, below `headers`), a part of a URL by its
-//! place: user info, key, query. References (`env:NAME`, `file:PATH`) and variables of a matrix
-//! stay: they say where a secret is.
+//! place: user info, key, query; what follows `Bearer` or `PASS` too. References (`env:NAME`,
+//! `file:PATH`) and variables of a matrix or a chat stay: they say where a secret is.
 
 use std::ops::Range;
 
@@ -11,6 +11,7 @@ use throng_observation::masked::{self, HIDDEN, SECRET_STEMS, masked_with};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::chat::ChatVariable;
 use crate::read::may_be_parsed;
 use crate::url_template::WITH_NAMES;
 
@@ -45,15 +46,36 @@ fn is_secret_at(path: &str) -> bool {
 
 const QUOTES: [char; 2] = ['"', '\''];
 
+/// Words before what a server knows somebody by, and the usual mechanism of SASL.
+const SCHEMES: [&str; 4] = ["Bearer", "Basic", "Token", "PLAIN"];
+
+/// Words in a text behind which all of the line is what a server knows somebody by.
+const COMMANDS: [&str; 6] = ["PASS", "AUTH", "AUTHENTICATE", "IDENTIFY", "Bearer", "bearer"];
+
+/// Subprotocols of a WebSocket behind which the next one is no protocol, but a token.
+const BEFORE_TOKENS: [&str; 4] = ["bearer", "authorization", "access_token", "jwt"];
+
 /// Whether a value says where a secret is, and is none.
 fn is_reference(value: &str) -> bool {
-    let value = value.trim().trim_matches(QUOTES);
+    let value = value.trim().trim_matches(['"', '\'', '\\']);
     let is_variable = value.starts_with("{{") && value.ends_with("}}");
-    value.is_empty()
-        || value == HIDDEN
+    value == HIDDEN
         || is_variable
         || value.starts_with("env:")
         || value.starts_with("file:")
+        || without_scheme(value).split_whitespace().all(is_of_variables)
+}
+
+/// A value without the word of its scheme: `Bearer {token}`.
+pub(crate) fn without_scheme(value: &str) -> &str {
+    let is_scheme = |word: &str| SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(word));
+    value.split_once(' ').filter(|(word, _)| is_scheme(word)).map_or(value, |(_, rest)| rest)
+}
+
+/// Whether a word is nothing but variables of a chat.
+pub(crate) fn is_of_variables(word: &str) -> bool {
+    let inner = word.strip_prefix('{').and_then(|word| word.strip_suffix('}'));
+    inner.is_some_and(|inner| inner.split("}{").all(ChatVariable::is_word))
 }
 
 /// A file (TOML) without its secrets, to be kept. Comments that may have some are hidden too.
@@ -71,20 +93,27 @@ pub fn masked_override(text: &str) -> String {
     format!("{path}={}", mask.show(value, 0..value.len()))
 }
 
-/// Any text without the secrets in URLs, in `name=value` and `name: value`, and behind the flags of
-/// a command.
+/// Any text without the secrets in URLs, in `name=value` and `name: value`, JSON too, behind the
+/// flags of a command, and behind `Bearer` and `PASS`.
 #[must_use]
 pub fn masked_text(text: &str) -> String {
-    without_values(&without_flags(&masked_with(text, WITH_NAMES)))
+    without_credentials(&without_values(&without_flags(&masked_with(text, WITH_NAMES))))
 }
 
-/// The words of a command without their secrets, also those behind their flags.
+/// The items of a list, such as the words of a command, without their secrets, also those behind
+/// their flags.
 pub(crate) fn masked_words(words: &[String]) -> Vec<String> {
-    let flags = std::iter::once("").chain(words.iter().map(String::as_str));
-    let shown = |(word, flag): (&String, &str)| {
-        if is_secret_after(flag, word) { HIDDEN.to_owned() } else { masked_text(word) }
+    let before = std::iter::once("").chain(words.iter().map(String::as_str));
+    let shown = |(word, before): (&String, &str)| {
+        if is_secret_item(before, word) { HIDDEN.to_owned() } else { masked_text(word) }
     };
-    words.iter().zip(flags).map(shown).collect()
+    words.iter().zip(before).map(shown).collect()
+}
+
+/// Whether an item of a list is a secret by the one before it.
+fn is_secret_item(before: &str, item: &str) -> bool {
+    let is_token = || BEFORE_TOKENS.iter().any(|name| name.eq_ignore_ascii_case(before));
+    is_secret_after(before, item) || (!is_reference(item) && is_token())
 }
 
 /// Whether some `…` among the words of a command may be one that [`masked_words`] has written, and
@@ -281,20 +310,20 @@ impl Collected {
         self.taken.push(value.span());
     }
 
-    /// In the words of a command a secret may follow its flag.
+    /// A secret may follow its flag, or the subprotocol that it is for.
     fn list<'a, 'v: 'a>(
         &mut self,
         items: impl Iterator<Item = &'a Spanned<DeValue<'v>>>,
         is_secret: bool,
     ) {
-        let mut flag = "";
+        let mut before = "";
         for item in items {
             let word = match item.get_ref() {
                 DeValue::String(word) => &**word,
                 _ => "",
             };
-            self.value(item, is_secret || is_secret_after(flag, word));
-            flag = word;
+            self.value(item, is_secret || is_secret_item(before, word));
+            before = word;
         }
     }
 
@@ -392,8 +421,11 @@ fn without_values(text: &str) -> String {
         shown.push_str(before);
         shown.push_str(sign);
         let is_word = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-        let name = before.trim_end().trim_end_matches(QUOTES);
-        let name = name.rsplit(|c: char| !is_word(c)).next().unwrap_or_default();
+        let quoted = before.trim_end();
+        // Of JSON within JSON, quotes have backslashes.
+        let bare = quoted.trim_end_matches(QUOTES).trim_end_matches('\\');
+        let (_, name_quote) = quoted.split_at(bare.len());
+        let name = bare.rsplit(|c: char| !is_word(c)).next().unwrap_or_default();
         rest = after;
         // Neither a scheme nor a host with a port is the name of a header.
         let is_host = before.strip_suffix(name).is_some_and(|part| part.ends_with(['/', '@']));
@@ -403,21 +435,47 @@ fn without_values(text: &str) -> String {
         }
         let value = after.trim_start();
         let (blanks, _) = after.split_at(after.len() - value.len());
-        let end = if sign == "=" { value_end(value) } else { header_end(value) };
+        let has_members = sign == ":" && !name_quote.is_empty() && begins_members(value);
+        let end = match sign {
+            "=" => value_end(value),
+            _ if has_members => members_end(value),
+            _ => header_end(value),
+        };
         let (value, more) = value.split_at(end);
         let is_flag = sign == "=" && name.starts_with('-');
         if is_flag && is_about_secret(name, value.trim_matches(QUOTES)) {
             continue;
         }
-        // What a command sends stays JSON.
-        let (blanks, hidden) = match sign {
-            ":" if value.starts_with('"') => (blanks, "\"…\""),
-            ":" => (blanks, HIDDEN),
-            _ => ("", HIDDEN),
-        };
-        shown.push_str(blanks);
-        shown.push_str(if is_reference(value) { value } else { hidden });
+        // What a command or a chat sends stays JSON.
+        let quote = if has_members { name_quote } else { quote_of(value) };
         rest = more;
+        if is_reference(value) || (has_members && has_references(value)) {
+            shown.extend([blanks, value]);
+        } else if sign == ":" {
+            shown.extend([blanks, quote, HIDDEN, quote]);
+        } else {
+            shown.push_str(HIDDEN);
+        }
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// A text without what follows the words of [`COMMANDS`] in its line.
+fn without_credentials(text: &str) -> String {
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(' ') {
+        let (before, after) = rest.split_at(at + 1);
+        shown.push_str(before);
+        rest = after;
+        let is_part = |c: char| !c.is_ascii_alphanumeric();
+        let command = before.trim_end().rsplit(is_part).next().unwrap_or_default();
+        if COMMANDS.contains(&command) {
+            let (value, more) = after.split_at(header_end(after));
+            let is_told = is_reference(value) || SCHEMES.contains(&value.trim());
+            shown.push_str(if is_told { value } else { HIDDEN });
+            rest = more;
+        }
     }
     shown.push_str(rest);
     shown
@@ -426,25 +484,77 @@ fn without_values(text: &str) -> String {
 /// The end of the value of a header, which has blanks and commas: that of its quotes, or of those
 /// around it, or of its line.
 fn header_end(value: &str) -> usize {
-    match value.chars().next().filter(|c| QUOTES.contains(c)) {
-        Some(_) => value_end(value),
-        None => value.find(['"', '\'', '\n']).unwrap_or(value.len()),
+    match quote_of(value) {
+        "" => value.find(['"', '\'', '\n']).unwrap_or(value.len()),
+        _ => value_end(value),
     }
+}
+
+/// The quote that a value begins with, of JSON within JSON with its backslashes; empty if none.
+fn quote_of(value: &str) -> &str {
+    let bare = value.trim_start_matches('\\');
+    let length = value.len() - bare.len() + 1;
+    value.get(..length).filter(|_| bare.starts_with(QUOTES)).unwrap_or_default()
 }
 
 /// The end of a value among others: that of its quotes, or the next separator.
 fn value_end(value: &str) -> usize {
-    let quote = value.chars().next().filter(|c| QUOTES.contains(c));
-    match quote {
-        Some(quote) => {
-            let inner = value.get(1..).unwrap_or_default();
-            inner.find(quote).map_or(value.len(), |at| at + 2)
-        }
-        None => {
-            let is_end = |c: char| c.is_whitespace() || ",&;\"'}".contains(c);
-            value.find(is_end).unwrap_or(value.len())
+    let quote = quote_of(value);
+    let inner = value.get(quote.len()..).unwrap_or_default();
+    if quote.is_empty() {
+        // The brace of a variable is no separator.
+        let (_, after) = value.split_at(variable_len(value));
+        let is_end = |c: char| c.is_whitespace() || ",&;\"'}".contains(c);
+        return value.len() - after.len() + after.find(is_end).unwrap_or(after.len());
+    }
+    let is_inner = |at: usize| inner.get(..at).is_some_and(|text| text.ends_with('\\'));
+    let end = inner.match_indices(quote).find(|(at, _)| !is_inner(*at));
+    end.map_or(value.len(), |(at, _)| at + 2 * quote.len())
+}
+
+/// How long the variable of a chat is that a text begins with; 0: it begins with none.
+fn variable_len(text: &str) -> usize {
+    let word = text.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(word, _)| word);
+    word.filter(|word| ChatVariable::is_word(word)).map_or(0, |word| word.len() + 2)
+}
+
+/// Whether a value of JSON is a list or a table.
+fn begins_members(value: &str) -> bool {
+    value.starts_with(['[', '{']) && variable_len(value) == 0
+}
+
+/// The end of a list or table of JSON.
+fn members_end(value: &str) -> usize {
+    let (mut depth, mut at) = (0_usize, 0);
+    while let Some((_, rest)) = value.split_at_checked(at)
+        && let Some(found) = rest.find(['"', '[', '{', ']', '}'])
+    {
+        let (_, rest) = rest.split_at(found);
+        let (change, length) = match rest.chars().next() {
+            Some('[' | '{') => (1, 1),
+            Some('"') => (0, value_end(rest)),
+            Some(_) | None => (-1, 1),
+        };
+        depth = depth.saturating_add_signed(change);
+        at += found + length;
+        if depth == 0 {
+            return at;
         }
     }
+    value.len()
+}
+
+/// Whether all texts in a list or table of JSON say where secrets are, and it has no number.
+fn has_references(members: &str) -> bool {
+    let mut pieces = members.split('"').peekable();
+    while let Some(between) = pieces.next() {
+        let Some(text) = pieces.next() else { return !between.contains(char::is_numeric) };
+        let is_name = pieces.peek().is_some_and(|after| after.trim_start().starts_with(':'));
+        if between.contains(char::is_numeric) || !(is_name || is_reference(text)) {
+            return false;
+        }
+    }
+    true
 }
 
 #[cfg(test)]

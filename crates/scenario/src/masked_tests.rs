@@ -240,10 +240,79 @@ fn overrides_and_words_are_shown_without_their_secrets() {
     }
 }
 
+/// What was hidden stays as it is, so that a stored text is stored again as the same.
+#[test]
+fn what_a_chat_says_is_shown_without_its_secrets_and_with_its_variables() {
+    for (text, shown) in [
+        ("PASS S3CRET", "PASS …"),
+        ("NICK {nick}\r\nPASS S3CRET S3CRET\nUSER {n}", "NICK {nick}\r\nPASS …\nUSER {n}"),
+        ("PRIVMSG NickServ :IDENTIFY S3CRET", "PRIVMSG NickServ :IDENTIFY …"),
+        ("AUTH S3CRET", "AUTH …"),
+        ("Authorization: Bearer S3CRET", "Authorization: …"),
+        (r#"{"h":"Bearer S3CRET","a":"b"}"#, r#"{"h":"Bearer …","a":"b"}"#),
+        (r#"{"token":"S3CRET","as":"{nick}"}"#, r#"{"token":"…","as":"{nick}"}"#),
+        (r#"{"password" : "a\"S3CRET", "a": 1}"#, r#"{"password" : "…", "a": 1}"#),
+        (r#"{"auth":{"user":"{nick}","pw":"S3CRET}"},"a":1}"#, r#"{"auth":"…","a":1}"#),
+        (r#"{"auth":["{nick}",["S3CRET"]],"a":1}"#, r#"{"auth":"…","a":1}"#),
+        (r#"{"a":"{\"token\":\"S3CRET\",\"b\":1}"}"#, r#"{"a":"{\"token\":\"…\",\"b\":1}"}"#),
+        ("/say?token=S3CRET&room={room}", "/say?token=…&room={room}"),
+        ("//me:S3CRET@h/x", "//…@h/x"),
+        ("token={token}S3CRET", "token=…"),
+    ] {
+        assert_eq!(masked_text(text), shown, "{text}");
+        assert_eq!(masked_text(shown), shown, "nothing is left to hide");
+        assert!(has_masked_words(&[shown.to_owned()]), "{shown}");
+    }
+    for text in [
+        "PASS {token}",
+        "PASS {token}\r\nNICK {nick}",
+        "AUTHENTICATE PLAIN",
+        "Authorization: Bearer {token}",
+        "token= {token}",
+        "/say?token={token}&room={room}",
+        r#"{"token":"{token}"}"#,
+        r#"{"auth":{"token":"{token}","as":"{nick}"}}"#,
+        r#"{"a":"{\"token\":\"{token}\"}"}"#,
+        "USER throng 0 * :{n}",
+        "{text}…",
+    ] {
+        assert_eq!(masked_text(text), text);
+        assert!(!has_masked_words(&[text.to_owned()]), "{text}");
+    }
+    for (list, shown) in [
+        (["access_token", "S3CRET"], ["access_token", "…"]),
+        (["Bearer", "S3CRET"], ["Bearer", "…"]),
+        (["access_token", "{token}"], ["access_token", "{token}"]),
+        (["v1.chat", "v2.chat"], ["v1.chat", "v2.chat"]),
+    ] {
+        assert_eq!(masked_words(&list.map(str::to_owned)), shown);
+        let file = |list: &[&str]| format!("subprotocols = {list:?}\n");
+        assert_eq!(masked_toml(&file(&list)), file(&shown));
+    }
+}
+
 #[test]
 fn any_text_can_be_masked() {
-    for text in ["", "=", "://", "a://", "://=", "é://é@é", "token=", "token='", "[", "#", "\"\"\""]
-    {
+    for text in [
+        "",
+        "=",
+        "://",
+        "a://",
+        "://=",
+        "é://é@é",
+        "token=",
+        "token='",
+        "token=\\",
+        "token={token",
+        "PASS ",
+        "[",
+        "#",
+        "\"\"\"",
+        "\"token\":[é",
+        "\"token\":]",
+        "\"token\":{\"é\\",
+        "\\\"token\\\":\\é",
+    ] {
         let _ = (masked_text(text), masked_toml(text), masked_override(text));
     }
 }
