@@ -17,6 +17,7 @@ pub struct UnitError {
 const DURATION: &str = "a duration such as `100ms`, `1.5s`, `2m` or `1h30m`";
 const BIT_RATE: &str = "a bit rate such as `256kbit/s` or `1.5Mbit/s`";
 const RATE: &str = "a rate such as `5/s`, `30/min` or `100/h`";
+const RATE_ABOVE_0: &str = "a rate above 0 such as `5/s`, `30/min` or `100/h`";
 const PERCENT: &str = "a percentage such as `1%` or `0.1%`";
 
 const DURATION_UNITS_NS: [(&str, f64); 8] = [
@@ -93,6 +94,11 @@ pub fn rate_per_s(text: &str) -> Result<f64, UnitError> {
         _ => return Err(wrong()),
     };
     finite(number / seconds).ok_or_else(wrong)
+}
+
+/// The same, more than none.
+pub(crate) fn rate_above_0(text: &str) -> Result<f64, UnitError> {
+    rate_per_s(text).ok().filter(|per_s| *per_s > 0.0).ok_or_else(|| error(text, RATE_ABOVE_0))
 }
 
 /// A ratio from `1%`.

@@ -1,13 +1,18 @@
 //! `arrival` of a cohort in a file.
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use schemars::SchemaGenerator;
+use serde_json::{Map, Value as Json, json};
 use throng_observation::seed;
 
 use super::{ArrivalKind, Burst, Every, Jitter, Poisson, Ramp};
-use crate::file::{Duration, duration};
-use crate::keys::{AsFile, SEED_MAX};
-use crate::read::{Fields, Node, Reader};
+use crate::keys::Usual::{Required, Stored};
+use crate::keys::{
+    By, Flag, Form as _, Inner, Keyed, SEED_MAX, Whole, keys, rate, time, time_schema,
+};
+use crate::read::{Fields, Reader};
 use crate::scenario::SIZE_MAX;
 use crate::units;
 
@@ -15,127 +20,116 @@ const EXAMPLE: &str = "a table such as { every = \"100ms\" }, { ramp = \"60s\" }
                        size = 50, every = \"10s\" } } or { poisson = { rate = \"5/s\", seed = 7 } \
                        }";
 
-/// How it is read, written and described.
-pub(crate) const ARRIVAL: AsFile<ArrivalKind, ArrivalFile> = AsFile { read, write };
+/// How it is read, written and described: exactly one kind.
+pub(crate) const ARRIVAL: By<ArrivalKind> = By { read, write, schema };
 
-/// The schedule of joins: exactly one kind.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-pub(crate) enum ArrivalFile {
-    /// At a regular interval.
-    Every(EveryFile),
-    /// Evenly spaced over a time.
-    Ramp(RampFile),
-    /// Groups that join at once.
-    Burst(BurstsFile),
-    /// A Poisson process.
-    Poisson(PoissonArrivalFile),
-}
+const BURST: Inner = Inner("a table such as { size = 50, every = \"10s\" }");
+const POISSON: Inner = Inner("a table such as { rate = \"5/s\", seed = 7 }");
 
-/// Joins at a regular interval.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct EveryFile {
-    /// Interval between joins, such as `100ms`.
-    every: Duration,
-    /// Each join comes later, by up to the interval, so that the joins meet all phases of what the
-    /// server repeats.
-    #[schemars(default = "yes")]
-    jitter: bool,
-    /// The same seed gives the same jitter; default 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = SEED_MAX))]
-    seed: Option<u64>,
-}
+impl Keyed for Burst {
+    const NAME: &'static str = "BurstFile";
+    const MEANING: &'static str = "Groups of `size` joins at once, `every` apart.";
 
-/// All joins evenly spaced over a time.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct RampFile {
-    /// The time until the crowd is complete, such as `60s`.
-    ramp: Duration,
-    /// Each join comes later, by up to the time between two of them.
-    #[schemars(default = "yes")]
-    jitter: bool,
-    /// The same seed gives the same jitter; default 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = SEED_MAX))]
-    seed: Option<u64>,
-}
+    keys! {
+        /// joins per group
+        "size": size = Whole(1, SIZE_MAX),
+            Required("write burst = { size = 50, every = \"10s\" }");
+        /// between groups
+        "every": every = time("10s"), Required("write burst = { size = 50, every = \"10s\" }");
+    }
 
-/// Groups that join at once.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct BurstsFile {
-    /// Size and interval of the groups.
-    burst: BurstFile,
-}
-
-/// A Poisson process.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(crate) struct PoissonArrivalFile {
-    /// Rate and seed.
-    poisson: PoissonFile,
-}
-
-/// A rate: `5/s`, `30/min`, `100/h`.
-#[derive(Serialize, JsonSchema)]
-struct Rate(#[schemars(regex(pattern = r"^\s*\d+(\.\d*)?\s*/(s|m|min|h)\s*$"))] String);
-
-/// Groups of `size` joins, `every` apart.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct BurstFile {
-    /// Joins per group.
-    #[schemars(range(min = 1, max = 1_000_000))]
-    size: u32,
-    /// Between groups.
-    every: Duration,
-}
-
-/// Poisson arrivals.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-struct PoissonFile {
-    /// Mean join rate, such as `5/s`.
-    rate: Rate,
-    /// The same seed gives the same arrivals; default 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(range(max = SEED_MAX))]
-    seed: Option<u64>,
-}
-
-fn yes() -> bool {
-    true
-}
-
-fn write(arrival: &ArrivalKind) -> ArrivalFile {
-    match arrival {
-        ArrivalKind::Every(Every { interval, jitter }) => ArrivalFile::Every(EveryFile {
-            every: duration(*interval),
-            jitter: jitter.is_some(),
-            seed: jitter.map(|jitter| jitter.seed),
-        }),
-        ArrivalKind::Ramp(Ramp { over, jitter }) => ArrivalFile::Ramp(RampFile {
-            ramp: duration(*over),
-            jitter: jitter.is_some(),
-            seed: jitter.map(|jitter| jitter.seed),
-        }),
-        ArrivalKind::Burst(burst) => ArrivalFile::Burst(BurstsFile {
-            burst: BurstFile { size: burst.size, every: duration(burst.every) },
-        }),
-        ArrivalKind::Poisson(poisson) => ArrivalFile::Poisson(PoissonArrivalFile {
-            poisson: PoissonFile {
-                rate: Rate(format!("{}/s", poisson.rate_per_s)),
-                seed: Some(poisson.seed),
-            },
-        }),
+    fn usual() -> Self {
+        Self { size: 1, every: Duration::ZERO }
     }
 }
 
-fn read(reader: &mut Reader, node: &Node, path: &str) -> Option<ArrivalKind> {
-    let mut fields = reader.table(node, path, EXAMPLE)?;
+impl Keyed for Poisson {
+    const NAME: &'static str = "PoissonFile";
+    const MEANING: &'static str = "A Poisson process.";
+
+    keys! {
+        /// mean join rate
+        "rate": rate_per_s = rate("5/s"),
+            Required("write poisson = { rate = \"5/s\", seed = 7 }");
+        /// the same seed gives the same arrivals
+        "seed": seed = Whole(0, SEED_MAX), Stored;
+    }
+
+    fn usual() -> Self {
+        Self { rate_per_s: 1.0, seed: seed::USUAL }
+    }
+}
+
+fn write(arrival: &ArrivalKind) -> Option<Json> {
+    match arrival {
+        ArrivalKind::Every(every) => Some(regular("every", every.interval, every.jitter)),
+        ArrivalKind::Ramp(ramp) => Some(regular("ramp", ramp.over, ramp.jitter)),
+        ArrivalKind::Burst(burst) => Some(json!({ "burst": BURST.write(burst)? })),
+        ArrivalKind::Poisson(poisson) => Some(json!({ "poisson": POISSON.write(poisson)? })),
+    }
+}
+
+fn regular(kind: &str, time: Duration, jitter: Option<Jitter>) -> Json {
+    let mut table = Map::new();
+    table.insert(kind.into(), units::write_duration(time).into());
+    table.insert("jitter".into(), jitter.is_some().into());
+    table.extend(jitter.map(|jitter| ("seed".into(), jitter.seed.into())));
+    table.into()
+}
+
+fn schema(generator: &mut SchemaGenerator) -> Json {
+    let every = "Joins at a regular interval, such as `100ms`.";
+    let ramp = "All joins evenly spaced over a time, such as `60s`.";
+    let burst = BURST.schema(PhantomData::<Burst>, generator);
+    let poisson = POISSON.schema(PhantomData::<Poisson>, generator);
+    let only = |kind: &str, schema: Json| {
+        json!({
+            "type": "object",
+            "properties": { kind: schema },
+            "required": [kind],
+            "additionalProperties": false,
+        })
+    };
+    json!({ "anyOf": [
+        regular_schema(("every", every), &[], generator),
+        regular_schema(("ramp", ramp), &["ramp"], generator),
+        only("burst", burst),
+        only("poisson", poisson),
+    ] })
+}
+
+/// That of a regular schedule. Jitter and seed alone are those of the usual one.
+fn regular_schema(
+    (kind, meaning): (&str, &str),
+    required: &[&str],
+    generator: &mut SchemaGenerator,
+) -> Json {
+    let mut jitter = Flag.schema(PhantomData, generator);
+    let mut seed = Whole(0, SEED_MAX).schema(PhantomData::<u64>, generator);
+    for (schema, meaning, default) in [
+        (&mut jitter, "each join comes later, by up to the time between two", json!(true)),
+        (&mut seed, "the same seed gives the same jitter", json!(seed::USUAL)),
+    ] {
+        if let Json::Object(schema) = schema {
+            schema.insert("description".into(), meaning.into());
+            schema.insert("default".into(), default);
+        }
+    }
+    json!({
+        "description": meaning,
+        "type": "object",
+        "properties": { kind: time_schema(generator), "jitter": jitter, "seed": seed },
+        "required": required,
+        "minProperties": 1,
+        "dependentSchemas": { "seed": { "properties": { "jitter": { "const": true } } } },
+        "additionalProperties": false,
+    })
+}
+
+fn read(reader: &mut Reader, cohort: &mut Fields<'_>, key: &'static str) -> Option<ArrivalKind> {
+    let path = cohort.path_of(key);
+    let node = cohort.get(key)?;
+    let mut fields = reader.table(node, &path, EXAMPLE)?;
     let present: Vec<&'static str> = ["every", "ramp", "burst", "poisson"]
         .into_iter()
         .filter(|kind| fields.get(kind).is_some())
@@ -159,8 +153,8 @@ fn read(reader: &mut Reader, node: &Node, path: &str) -> Option<ArrivalKind> {
             let over = reader.quantity(&mut fields, "ramp", "60s", units::duration)?;
             ArrivalKind::Ramp(Ramp { over, jitter: jitter(reader, &mut fields) })
         }
-        ["burst"] => burst(reader, &mut fields)?,
-        ["poisson"] => poisson(reader, &mut fields)?,
+        ["burst"] => ArrivalKind::Burst(BURST.read(reader, &mut fields, "burst")?),
+        ["poisson"] => ArrivalKind::Poisson(POISSON.read(reader, &mut fields, "poisson")?),
         // `--set crowd.arrival.jitter=false` alone: of the default schedule.
         [] if of_jitter.is_some() => {
             let Every { interval, .. } = Every::default();
@@ -186,31 +180,4 @@ fn jitter(reader: &mut Reader, arrival: &mut Fields<'_>) -> Option<Jitter> {
         reader.fail(span, message, "remove seed, or jitter = false");
     }
     is_on.then_some(Jitter { seed })
-}
-
-fn burst(reader: &mut Reader, arrival: &mut Fields<'_>) -> Option<ArrivalKind> {
-    let mut fields = reader.section(arrival, "burst");
-    let size = reader.integer(&mut fields, "size", 1, SIZE_MAX);
-    let every = reader.quantity(&mut fields, "every", "10s", units::duration);
-    let has_both = fields.get("size").is_some() && fields.get("every").is_some();
-    if !has_both {
-        let message = format!("`{}` needs both size and every", fields.path);
-        reader.fail(fields.span, message, "write burst = { size = 50, every = \"10s\" }");
-    }
-    reader.finish(&fields);
-    Some(ArrivalKind::Burst(Burst { size: size?, every: every? }))
-}
-
-fn poisson(reader: &mut Reader, arrival: &mut Fields<'_>) -> Option<ArrivalKind> {
-    let mut fields = reader.section(arrival, "poisson");
-    let span = fields.span_of("rate").or(fields.span);
-    let rate = reader.quantity(&mut fields, "rate", "5/s", units::rate_per_s);
-    if fields.get("rate").is_none() || rate.is_some_and(|rate| rate <= 0.0) {
-        let message = format!("`{}` needs a rate above 0", fields.path);
-        reader.fail(span, message, "write poisson = { rate = \"5/s\", seed = 7 }");
-        return None;
-    }
-    let seed = reader.integer(&mut fields, "seed", 0, SEED_MAX).unwrap_or(seed::USUAL);
-    reader.finish(&fields);
-    Some(ArrivalKind::Poisson(Poisson { rate_per_s: rate?, seed }))
 }

@@ -135,6 +135,13 @@ pub(crate) struct BitRate(
     #[schemars(regex(pattern = r"^\s*\d+(\.\d*)?\s*[kKMG]?(bit/s|bps)\s*$"))] String,
 );
 
+/// A rate above 0: `5/s`, `30/min`, `100/h`.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Rate(
+    #[schemars(regex(pattern = r"^\s*(0*[1-9]\d*(\.\d*)?|0+\.\d*[1-9]\d*)\s*/(s|m|min|h)\s*$"))]
+    String,
+);
+
 /// The JSON Schema (draft 2020-12) of the scenario file, for editors that support TOML.
 #[must_use]
 pub fn json_schema() -> Schema {

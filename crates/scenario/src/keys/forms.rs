@@ -59,6 +59,16 @@ pub(crate) fn bit_rate(example: &'static str) -> Quantity<f64> {
     }
 }
 
+/// Events per second, more than none.
+pub(crate) fn rate(example: &'static str) -> Quantity<f64> {
+    Quantity {
+        example,
+        parse: units::rate_above_0,
+        write: |per_s| format!("{per_s}/s"),
+        schema: SchemaGenerator::subschema_for::<file::Rate>,
+    }
+}
+
 impl<V: Copy> Form<V> for Quantity<V> {
     fn read(&self, reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<V> {
         reader.quantity(fields, key, self.example, self.parse)
@@ -222,12 +232,19 @@ impl Form<Url> for Address {
     }
 
     fn schema(&self, _of: PhantomData<Url>, _generator: &mut SchemaGenerator) -> Json {
-        let any_case = |letter: char| format!("[{}{letter}]", letter.to_ascii_uppercase());
-        let schemes =
-            self.schemes.iter().map(|name| name.chars().map(any_case).collect::<String>());
-        let schemes = schemes.collect::<Vec<_>>().join("|");
-        json!({ "type": "string", "pattern": format!("^({schemes})://") })
+        let schemes: Vec<String> = self.schemes.iter().map(|name| in_any_case(name)).collect();
+        json!({ "type": "string", "pattern": format!("^({})://", schemes.join("|")) })
     }
+}
+
+/// The pattern of a word in small letters, whatever its case.
+pub(crate) fn in_any_case(word: &str) -> String {
+    let pattern = |c: char| match c {
+        'a'..='z' => format!("[{}{c}]", c.to_ascii_uppercase()),
+        '.' => r"\.".to_owned(),
+        c => c.to_string(),
+    };
+    word.chars().map(pattern).collect()
 }
 
 /// A secret, or where it is kept. The secret itself is not written.

@@ -15,10 +15,12 @@ use crate::read::{Fields, Reader};
 mod forms;
 pub(crate) use forms::{
     Address, AsFile, By, Flag, Form, Inner, Maybe, POSITIVE, SECRET_LEFT_OUT, SEED_MAX, Share,
-    ShareMilli, Text, Whole, bit_rate, time, time_schema,
+    ShareMilli, Text, Whole, bit_rate, in_any_case, rate, time, time_schema,
 };
 mod names;
 pub(crate) use names::{NameOf, Named, Word, named};
+#[cfg(test)]
+mod border_tests;
 #[cfg(test)]
 mod docs_tests;
 #[cfg(test)]

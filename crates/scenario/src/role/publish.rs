@@ -7,10 +7,14 @@ use throng_observation::Codec;
 
 use super::{CARD_SIZES, MEDIA_ENDINGS, MediaCodec, MediaFile, PublishConfig};
 use crate::keys::Usual::{LeftOut, Said, Stored};
-use crate::keys::{AsFile, By, Flag, Keyed, Maybe, Named as _, Table, Whole, Word, keys};
+use crate::keys::{
+    AsFile, By, Flag, Keyed, Maybe, Named as _, Table, Whole, Word, in_any_case, keys,
+};
 use crate::read::{Fields, Node, Reader, Span, Value};
 
 const EXAMPLE: &str = "\"none\", or a table such as { video = \"240p\", audio = true }";
+/// How many sizes are sent at once, at least and at most.
+const SIMULCAST_SIZES: (usize, usize) = (2, 3);
 /// Largest SSRC.
 const SSRC_MAX: u64 = 0xffff_ffff;
 
@@ -56,7 +60,7 @@ pub(crate) struct PublishTable {
 }
 
 /// Audio.
-#[derive(PartialEq, Serialize, JsonSchema)]
+#[derive(PartialEq, Serialize)]
 #[serde(untagged)]
 enum AudioFile {
     /// Speech-like audio, or none.
@@ -115,8 +119,8 @@ const VIDEO: By<String> = By {
     },
     write: |video| Some(video.as_str().into()),
     schema: |_| {
-        let pattern = format!(r"^({}|.*\..+)$", CARD_SIZES.join("|"));
-        json!({ "type": "string", "pattern": pattern })
+        let sizes = CARD_SIZES.join("|");
+        json!({ "type": "string", "pattern": format!("^({sizes})$|{}", file_pattern()) })
     },
 };
 
@@ -125,7 +129,11 @@ const SIMULCAST: By<Vec<String>> = By {
     write: |sizes| Some(sizes.clone().into()),
     schema: |_| {
         let size = json!({ "type": "string", "enum": CARD_SIZES });
-        json!({ "type": "array", "minItems": 2, "maxItems": 3, "items": size })
+        let (least, most) = SIMULCAST_SIZES;
+        json!({
+            "type": "array", "minItems": least, "maxItems": most, "uniqueItems": true,
+            "items": size,
+        })
     },
 };
 
@@ -135,7 +143,12 @@ const AUDIO: By<AudioFile> = By {
         path.or_else(|| reader.boolean(fields, key).map(AudioFile::Speech))
     },
     write: |audio| serde_json::to_value(audio).ok(),
-    schema: |generator| generator.subschema_for::<AudioFile>().to_value(),
+    schema: |_| {
+        json!({ "anyOf": [
+            { "type": "boolean" },
+            { "type": "string", "pattern": file_pattern() },
+        ] })
+    },
 };
 
 /// The frame rate in thousandths.
@@ -151,6 +164,11 @@ const FPS: By<u32> = By {
     write: |milli| Some((f64::from(*milli) / 1e3).into()),
     schema: |_| json!({ "type": "number", "minimum": 0.1, "maximum": 1_000 }),
 };
+
+/// The pattern of the path of a media file.
+fn file_pattern() -> String {
+    format!("({})$", MEDIA_ENDINGS.map(in_any_case).join("|"))
+}
 
 /// Whether a text is meant as the path of a file: a size of the test card has neither of these.
 fn is_file(text: &str) -> bool {
@@ -317,7 +335,11 @@ fn simulcast(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) ->
     let path = fields.path_of(key);
     let help = format!("write two or three of \"{}\"", CARD_SIZES.join("\", \""));
     let texts = reader.texts(fields, key, "a list of sizes such as [\"180p\", \"720p\"]");
-    let Some(first) = texts.first().map(|(_, node)| node.span) else { return Vec::new() };
+    let node = fields.get(key);
+    let is_list = node.is_some_and(|node| matches!(node.value, Value::List(_)));
+    if texts.is_empty() && !is_list {
+        return Vec::new();
+    }
     let mut places = Vec::new();
     for (text, node) in &texts {
         match CARD_SIZES.iter().position(|size| size == text) {
@@ -337,7 +359,9 @@ fn simulcast(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) ->
     }
     places.sort_unstable();
     places.dedup();
-    if places.len() != texts.len() || !(2..=3).contains(&places.len()) {
+    let (least, most) = SIMULCAST_SIZES;
+    if places.len() != texts.len() || !(least..=most).contains(&places.len()) {
+        let first = texts.first().map(|(_, node)| *node).or(node).map(|node| node.span);
         reader.fail(first, format!("`{path}` must have two or three different sizes"), help);
         return Vec::new();
     }

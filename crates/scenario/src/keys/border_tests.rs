@@ -1,0 +1,136 @@
+//! What a schema takes is what is read: values near and beyond what is allowed, of tables whose keys
+//! depend on each other or on the target.
+
+use crate::Scenario;
+
+fn validator() -> jsonschema::Validator {
+    jsonschema::validator_for(&crate::json_schema().to_value()).unwrap()
+}
+
+/// Checks whether schema and reader take a file.
+#[track_caller]
+fn both_take(validator: &jsonschema::Validator, text: &str, is_read: bool) {
+    let instance = serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
+    assert_eq!(validator.is_valid(&instance), is_read, "by the schema:\n{text}");
+    let error = Scenario::parse(text).map_or_else(|error| error.to_string(), |_| String::new());
+    assert_eq!(error.is_empty(), is_read, "{text}\n{error}");
+}
+
+#[test]
+fn the_schema_of_a_cohort_and_of_a_watch_takes_what_is_read() {
+    let validator = validator();
+    let viewers = "[target]\nurl = \"http://127.0.0.1/a.m3u8\"\n[crowd]\nsize = 3\n";
+    let (seed, chat) = (u64::MAX, "chat = { url = \"xmpp+wss://127.0.0.1/ws?room=a@b\"");
+    for (keys, is_read) in [
+        ("chat = { url = \"XMPP+WSS://127.0.0.1/ws?room=a@b\" }".to_owned(), true),
+        ("publish = { video = \"a.h264\", fps = 2000 }".to_owned(), false),
+        ("publish = { codec = \"mp3\" }".to_owned(), false),
+        ("publish = { simulcast = [\"144p\"] }".to_owned(), false),
+        ("layers = \"best\"".to_owned(), false),
+        ("speaking_weight = 1001".to_owned(), false),
+        ("source_ips = 5".to_owned(), false),
+        ("name = \"\"".to_owned(), false),
+        ("player = { p2p = { upload_bps = 0 } }".to_owned(), false),
+        ("player = { p2p = { tracker = \"WSS://127.0.0.1/t\" } }".to_owned(), true),
+        ("player = { p2p = { hashes = \"Http://127.0.0.1/h\" } }".to_owned(), true),
+        ("player = { p2p = { tracker = \"http://127.0.0.1/t\" } }".to_owned(), false),
+        ("[canary]\nbrowser = \"/usr/bin/chromium\"".to_owned(), false),
+        ("player = { position = \"random\", http = { \"3\" = 41 } }".to_owned(), true),
+        ("player = { position = \"later\" }".to_owned(), false),
+        ("player = { http = { \"3\" = -1 } }".to_owned(), false),
+        ("player = { http = {} }".to_owned(), false),
+        ("player = { scale = 0 }".to_owned(), false),
+        ("player = { scale = 0.0001 }".to_owned(), false),
+        (format!("{chat}, origin = \"https://a.example\" }}"), true),
+        (format!("{chat}, origin = \"HTTPS://A\" }}"), false),
+        ("player = { har = \"\" }".to_owned(), false),
+        ("reconnect = { within = \"2s\" }".to_owned(), false),
+        ("[[watch]]\npid = 2147483647".to_owned(), true),
+        ("[[watch]]\npid = 2147483648".to_owned(), false),
+        (format!("stay = {{ mean = \"9s\", seed = {seed}.0 }}"), false),
+        (format!("arrival = {{ every = \"1s\", seed = {seed}.0 }}"), false),
+    ] {
+        both_take(&validator, &format!("{viewers}{keys}\n"), is_read);
+    }
+    let player = "[target]\nurl = \"rtsp://127.0.0.1/a\"\n[crowd]\nsize = 3\nplayer = { scale = ";
+    for scale in ["-1000", "-0.001", "0.001", "1000"] {
+        both_take(&validator, &format!("{player}{scale} }}\n"), true);
+    }
+}
+
+#[test]
+fn the_schema_of_arrivals_takes_what_is_read() {
+    let validator = validator();
+    let viewers = "[target]\nurl = \"http://127.0.0.1/a.m3u8\"\n[crowd]\nsize = 3\narrival = ";
+    for (arrival, is_read) in [
+        ("{ every = \"1s\" }", true),
+        ("{ every = \"1s\", jitter = true, seed = 0 }", true),
+        ("{ every = \"1s\", jitter = false, seed = 1 }", false),
+        ("{ every = \"1s\", jitter = 1 }", false),
+        ("{ every = \"1s\", seed = -1 }", false),
+        ("{ every = \"1s\", seed = 9223372036854775807 }", true),
+        ("{ every = 1 }", false),
+        ("{ every = \"\" }", false),
+        ("{ jitter = false }", true),
+        ("{ seed = 3 }", true),
+        ("{}", false),
+        ("{ ramp = \"9s\", jitter = false }", true),
+        ("{ ramp = \"9s\", seed = 7 }", true),
+        ("{ ramp = \"9s\", every = \"1s\" }", false),
+        ("{ burst = { size = 1, every = \"1s\" } }", true),
+        ("{ burst = { size = 1000000, every = \"0s\" } }", true),
+        ("{ burst = { size = 1000001, every = \"1s\" } }", false),
+        ("{ burst = { size = 0, every = \"1s\" } }", false),
+        ("{ burst = { size = 1 } }", false),
+        ("{ burst = { every = \"1s\" } }", false),
+        ("{ burst = { size = 1, every = \"1s\", more = 1 } }", false),
+        ("{ burst = { size = 1, every = \"1s\" }, jitter = true }", false),
+        ("{ burst = \"1s\" }", false),
+        ("{ poisson = { rate = \"5/s\" } }", true),
+        ("{ poisson = { rate = \"0.5/s\", seed = 0 } }", true),
+        ("{ poisson = { rate = \"05./s\" } }", true),
+        ("{ poisson = { rate = \"30 /min\" } }", true),
+        ("{ poisson = { rate = \"0/s\" } }", false),
+        ("{ poisson = { rate = \"0.00/s\" } }", false),
+        ("{ poisson = { rate = \"5\" } }", false),
+        ("{ poisson = { rate = \"5/s\", seed = -1 } }", false),
+        ("{ poisson = { seed = 1 } }", false),
+        ("{ poisson = { rate = \"5/s\" }, seed = 1 }", false),
+        ("\"1s\"", false),
+    ] {
+        both_take(&validator, &format!("{viewers}{arrival}\n"), is_read);
+    }
+}
+
+#[test]
+fn the_schema_of_what_is_published_takes_what_is_read() {
+    let validator = validator();
+    let members =
+        "[target]\nurl = \"janus+ws://127.0.0.1/videoroom/1\"\n[crowd]\nsize = 3\npublish = ";
+    for (publish, is_read) in [
+        ("\"none\"", true),
+        ("\"some\"", false),
+        ("{ simulcast = [\"144p\", \"240p\"] }", true),
+        ("{ simulcast = [\"144p\", \"240p\", \"720p\"] }", true),
+        ("{ simulcast = [\"144p\", \"180p\", \"240p\", \"720p\"] }", false),
+        ("{ simulcast = [\"144p\"] }", false),
+        ("{ simulcast = [\"144p\", \"144p\"] }", false),
+        ("{ simulcast = [\"144p\", \"100p\"] }", false),
+        ("{ simulcast = [] }", false),
+        ("{ simulcast = \"144p\" }", false),
+        ("{ simulcast = 144 }", false),
+        ("{ video = \"240p\" }", true),
+        ("{ video = \"media/a.IVF\" }", true),
+        ("{ video = \"100p\" }", false),
+        ("{ video = \"240p.\" }", false),
+        ("{ video = \"a.xyz\" }", false),
+        ("{ video = \"media/a\" }", false),
+        ("{ video = \"\" }", false),
+        ("{ audio = true }", true),
+        ("{ audio = \"a.opus\" }", true),
+        ("{ audio = \"a.txt\" }", false),
+        ("{ audio = \"speech\" }", false),
+    ] {
+        both_take(&validator, &format!("{members}{publish}\n"), is_read);
+    }
+}
