@@ -12,7 +12,7 @@ use http::{Method, Uri, Version, response};
 use throng_observation::{
     HttpRequestCounters, HttpRequestKey, HttpRequestRow, NoResponse, RequestOutcome,
 };
-use throng_protocol::participant::ChannelError;
+use throng_protocol::participant::{ChannelError, KeptPath};
 
 use crate::clock::RunClock;
 
@@ -28,6 +28,8 @@ const PATH_BYTES_MAX: usize = 32 << 20;
 pub(crate) struct OpenRequest {
     method: Method,
     uri: Uri,
+    /// In place of its path, which has a secret in it.
+    kept: Option<KeptPath>,
     sent_at: Instant,
     /// Status and version of its response, once that has begun.
     response: Option<(u16, u8)>,
@@ -49,7 +51,8 @@ impl OpenRequest {
     /// A request that is sent now.
     pub(crate) fn new(head: &http::request::Parts, sent_at: Instant) -> Self {
         let (method, uri) = (head.method.clone(), head.uri.clone());
-        Self { method, uri, sent_at, response: None, expected: None, body_bytes: 0 }
+        let kept = head.extensions.get().cloned();
+        Self { method, uri, kept, sent_at, response: None, expected: None, body_bytes: 0 }
     }
 
     /// Its response begins.
@@ -100,8 +103,10 @@ impl OpenRequest {
         // A password in the URL is nobody's business.
         let host = self.uri.authority().map(Authority::as_str).unwrap_or_default();
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+        let kept = self.kept.as_ref().map(|KeptPath(path)| path.as_str());
+        let path = kept.unwrap_or_else(|| self.uri.path());
         let kind = RequestKind { method: &self.method, outcome, version };
-        table.add((host, self.uri.path()), kind, (counters, self.sent_at, now));
+        table.add((host, path), kind, (counters, self.sent_at, now));
     }
 }
 

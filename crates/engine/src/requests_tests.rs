@@ -33,6 +33,16 @@ fn rows(table: &mut RequestTable) -> Vec<Row> {
 }
 
 #[test]
+fn a_path_with_a_secret_counts_by_what_is_kept_of_it() {
+    let mut head = http::Request::get("http://a/S3CRET/x?y").body(()).unwrap().into_parts().0;
+    head.extensions.insert(KeptPath("/…/x".to_owned()));
+    let (mut table, now) = (RequestTable::default(), Instant::now());
+    OpenRequest::new(&head, now).end(now, RequestEnd::Cancelled, &mut table);
+    let paths: Vec<String> = rows(&mut table).into_iter().map(|row| row.0).collect();
+    assert_eq!(paths, ["a/…/x"]);
+}
+
+#[test]
 fn a_request_counts_by_what_became_of_it() {
     let cut = || Err(ChannelError::Truncated { received: 1, expected: 9 });
     let silent = || Err(ChannelError::Timeout(Duration::from_secs(10)));

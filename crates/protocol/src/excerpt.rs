@@ -3,10 +3,19 @@
 
 use http::HeaderMap;
 use http::header::RETRY_AFTER;
-use throng_observation::masked::masked_beginning;
+use throng_observation::masked::{HIDDEN, masked_beginning};
 
 /// How many characters of a server's text are shown.
 pub(crate) const EXCERPT_CHARS_MAX: usize = 200;
+
+/// What is shorter is no secret, and a part of many words.
+const SECRET_BYTES_MIN: usize = 4;
+
+/// The text of a server without what it repeats of these secrets.
+pub(crate) fn without<'s>(text: &str, secrets: impl IntoIterator<Item = &'s str>) -> String {
+    let secrets = secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN);
+    secrets.fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
+}
 
 /// The beginning of `text` on one line, at most 200 characters; control and invisible characters
 /// become spaces. Secrets of its URLs are hidden before it is cut: a URL without its end does not

@@ -225,6 +225,43 @@ fn a_run_on_signalling_by_websocket_or_rtsp_has_no_secret() {
     law.holds();
 }
 
+/// Of each text that a template can have, on a server that refuses.
+#[test]
+fn a_run_of_chats_by_template_has_no_secret() {
+    let mut law = Law::new();
+    let server = refuses();
+    let host = server.address();
+    let [room, pass, json, answer] =
+        ["Room", "Pass", "Json", "Answer"].map(|place| law.secret(place));
+    let [say, pong, sign, leave] = ["Say", "Pong", "Sign", "Leave"].map(|place| law.secret(place));
+    let [kicked, subprotocol] = ["Kicked", "Subprotocol"].map(|place| law.secret(place));
+    let websocket = format!(
+        "[target]\nurl = \"chat+ws://{host}/chat\"\n[crowd]\nsize = 1\n[crowd.chat]\n\
+         every = \"1s\"\n[crowd.chat.template]\nroom = \"room?key={room}\"\n\
+         join = [\"PASS {pass}\", {{ send = '{{\"auth\":{{\"pw\":\"{json}\"}}}}', \
+         expect = '\"token\":\"{answer}\"' }}]\n\
+         say = '{{\"password\":\"{say}\",\"text\":\"{{text}}\"}}'\n\
+         pong = {{ on = \"PING\", send = \"AUTH {pong}\" }}\n\
+         keep_alive = {{ every = \"1s\", send = \"Bearer {sign}\" }}\n\
+         leave = \"secret={leave}\"\nkicked = \"wss://me:{kicked}@h/\"\n\
+         subprotocols = [\"access_token\", \"{subprotocol}\"]\n"
+    );
+    law.holds_for("websocket", &websocket, &[]);
+    let [stream, path, post] = ["Stream", "Path", "Post"].map(|place| law.secret(place));
+    let [kind, header, agent] = ["Kind", "Header", "Agent"].map(|place| law.secret(place));
+    let variable = law.secret("Env");
+    let events = format!(
+        "[target]\nurl = \"chat+http://{host}/chat\"\ntoken = \"env:THRONG_LAW_TOKEN\"\n\
+         [crowd]\nsize = 1\n[crowd.chat.template]\n\
+         stream = \"/{{token}}/events?token={stream}\"\n\
+         join = [{{ send = \"a\", path = \"/join?sig={path}\" }}]\nsay = \"{{text}}\"\n\
+         post = {{ path = \"/{{token}}?key={post}\", content_type = \"a/b;token={kind}\" }}\n\
+         headers = {{ X-Up = \"{header}\", User-Agent = \"me token={agent}\" }}\n"
+    );
+    law.holds_for("events", &events, &[("THRONG_LAW_TOKEN", &variable)]);
+    law.holds();
+}
+
 /// Neither what throng says and keeps has a key, on loopback neither, nor do the processes that
 /// it starts.
 #[test]

@@ -74,7 +74,10 @@ impl Protocol {
     fn subprotocols(&self) -> Vec<String> {
         match self {
             Self::Xmpp(_) => vec!["xmpp".to_owned()],
-            Self::Template(config) => config.template.subprotocols.clone(),
+            Self::Template(config) => {
+                let filled = |text| config.filled(text, &config.nick, "");
+                config.template.subprotocols.iter().map(filled).collect()
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 use throng_observation::{Failure, FailureReason};
 
 use super::event_stream::StreamEvent;
+use super::template::FilledPath;
 use super::xmpp::Resumption;
 use crate::participant::{ChannelError, Message, Why};
 
@@ -36,8 +37,8 @@ pub(super) struct PostId(pub(super) u32);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Post {
     pub(super) id: PostId,
-    /// Path and query; `None`: those of the target's URL.
-    pub(super) path: Option<String>,
+    /// `None`: that of the target's URL.
+    pub(super) path: Option<FilledPath>,
     pub(super) body: String,
 }
 

@@ -58,7 +58,7 @@ impl TargetFactory {
         // The scenario has one wherever it has such a target.
         let template = role.chat.template.clone().unwrap_or_default();
         // Rooms of the same name on other servers are others.
-        let room = format!("{url} {}", template.room);
+        let room = format!("{url} {}", template.room.written());
         let config = TemplateConfig {
             template: Arc::new(template),
             nick: self.mark.put(&member_name(number)),

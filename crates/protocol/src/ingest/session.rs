@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use throng_observation::masked::HIDDEN;
 use throng_observation::{Failure, FailureReason};
 
 use super::amf::Amf;
@@ -10,8 +9,6 @@ use super::chunk::{ChunkReader, ChunkWriter, Message, kind};
 use crate::excerpt;
 
 const VERSION: u8 = 3;
-/// What is shorter is no secret, and a part of many words.
-const KEY_BYTES_MIN: usize = 4;
 /// Length of C1, S1, C2 and S2.
 const HANDSHAKE_BYTES: usize = 1536;
 
@@ -351,10 +348,7 @@ fn refusal(place: &Place, information: Option<&Amf>) -> Failure {
 fn without_key(place: &Place, text: &str) -> String {
     let whole = if place.key.is_empty() { &place.app } else { &place.key };
     let parts = whole.split(['?', '&']).map(|part| part.split_once('=').map_or(part, |it| it.1));
-    std::iter::once(whole.as_str())
-        .chain(parts)
-        .filter(|part| part.len() >= KEY_BYTES_MIN)
-        .fold(text.to_owned(), |text, part| text.replace(part, HIDDEN))
+    excerpt::without(text, std::iter::once(whole.as_str()).chain(parts))
 }
 
 #[cfg(test)]

@@ -15,6 +15,10 @@ pub struct Request {
     pub timeout: Duration,
 }
 
+/// What a run keeps of the path of a request that has a secret in it: an extension of its head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptPath(pub String);
+
 /// What arrived of a download.
 #[derive(Debug)]
 pub enum DownloadEvent<'a> {

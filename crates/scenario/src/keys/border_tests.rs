@@ -58,6 +58,143 @@ fn the_schema_of_a_cohort_and_of_a_watch_takes_what_is_read() {
     }
 }
 
+/// A chat whose template has these keys; `join` and `say` have to be there.
+fn template(url: &str, keys: &str) -> String {
+    let file = format!(
+        "[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\n[crowd.chat.template]\n\
+         join = [\"{{nick}}\"]\nsay = \"{{text}}\"\n"
+    );
+    let mut file: toml::Table = file.parse().unwrap();
+    let template = file["crowd"]["chat"]["template"].as_table_mut().unwrap();
+    template.extend(keys.parse::<toml::Table>().unwrap_or_else(|error| panic!("{keys}: {error}")));
+    toml::to_string(&file).unwrap()
+}
+
+#[test]
+fn the_schema_of_a_template_takes_what_is_read() {
+    let validator = validator();
+    let list = |count: usize| format!("{:?}", vec!["{nick}"; count]);
+    let (long, longer) = ("x".repeat(4_096), "x".repeat(4_097));
+    let both = [
+        ("room = \"a\"".to_owned(), true),
+        ("room = \"\"".to_owned(), false),
+        ("room = 5".to_owned(), false),
+        (format!("room = \"{long}\""), true),
+        (format!("room = \"{longer}\""), false),
+        ("say = \"{text}\"".to_owned(), true),
+        ("say = \"text\"".to_owned(), false),
+        ("say = \"\"".to_owned(), false),
+        (format!("say = \"{{text}}{long}\""), false),
+        ("join = []".to_owned(), true),
+        ("join = \"{nick}\"".to_owned(), false),
+        ("join = [\"\"]".to_owned(), false),
+        ("join = [{ send = \"a\", expect = \"b\" }]".to_owned(), true),
+        ("join = [{ send = \"\" }]".to_owned(), false),
+        ("join = [{ send = \"a\", expect = \"\" }]".to_owned(), false),
+        ("join = [{ send = \"a\", more = \"b\" }]".to_owned(), false),
+        ("join = [{ expect = \"b\" }]".to_owned(), false),
+        (format!("join = {}", list(32)), true),
+        (format!("join = {}", list(33)), false),
+        ("pong = { on = \"a\", send = \"b{rest}\" }".to_owned(), true),
+        ("pong = { on = \"a\" }".to_owned(), false),
+        ("pong = { on = \"\", send = \"b\" }".to_owned(), false),
+        ("keep_alive = { every = \"25s\", send = \"a\" }".to_owned(), true),
+        ("keep_alive = { every = \"soon\", send = \"a\" }".to_owned(), false),
+        ("keep_alive = { every = \"25s\", send = \"a\", expect = \"\" }".to_owned(), false),
+        ("keep_alive = { every = \"25s\" }".to_owned(), false),
+        ("nick_taken = \"a\"".to_owned(), true),
+        ("nick_taken = \"\"".to_owned(), false),
+        ("leave = \"\"".to_owned(), false),
+        ("refused = []".to_owned(), true),
+        ("refused = \"a\"".to_owned(), true),
+        ("refused = \"\"".to_owned(), false),
+        ("refused = [\"\"]".to_owned(), false),
+        ("refused = [1]".to_owned(), false),
+        (format!("kicked = {}", list(32)), true),
+        (format!("kicked = {}", list(33)), false),
+        ("echo = 1".to_owned(), false),
+    ];
+    for (keys, is_read) in &both {
+        for url in ["chat+ws://127.0.0.1/irc", "chat+http://127.0.0.1/events"] {
+            both_take(&validator, &template(url, keys), *is_read);
+        }
+    }
+    for (keys, is_read) in [
+        ("subprotocols = \"text.ircv3.net\"".to_owned(), true),
+        ("subprotocols = [\"access_token\", \"{token}\"]".to_owned(), true),
+        ("subprotocols = []".to_owned(), true),
+        ("subprotocols = [\"\"]".to_owned(), false),
+        ("subprotocols = [\"a b\"]".to_owned(), false),
+        ("subprotocols = [\"a,b\"]".to_owned(), false),
+        ("subprotocols = [\"é\"]".to_owned(), false),
+        ("subprotocols = [1]".to_owned(), false),
+        (format!("subprotocols = {:?}", vec!["a"; 32]), true),
+        (format!("subprotocols = {:?}", vec!["a"; 33]), false),
+        ("binary = \"yes\"".to_owned(), false),
+    ] {
+        both_take(&validator, &template("chat+ws://127.0.0.1/irc", &keys), is_read);
+    }
+}
+
+#[test]
+fn the_schema_of_a_template_of_server_sent_events_takes_what_is_read() {
+    let validator = validator();
+    let take = |keys: &str, is_read: bool| {
+        both_take(&validator, &template("chat+http://127.0.0.1/events", keys), is_read);
+    };
+    for (path, is_read) in [
+        ("/", true),
+        ("/rooms/{room}?as={nick}", true),
+        ("/a//b", true),
+        ("", false),
+        ("a", false),
+        ("//other/", false),
+        ("https://other/", false),
+        ("/a b", false),
+        ("/a#b", false),
+        ("/a\\tb", false),
+        ("/a\\\\b", false),
+    ] {
+        take(&format!("stream = \"{path}\""), is_read);
+        take(&format!("join = [{{ send = \"a\", path = \"{path}\" }}]"), is_read);
+        for key in ["path", "leave", "keep_alive", "pong"] {
+            take(&format!("post = {{ {key} = \"{path}\" }}"), is_read);
+        }
+    }
+    for (kind, is_read) in [
+        ("application/json", true),
+        ("text/plain; charset=UTF-8", true),
+        ("", false),
+        ("json", false),
+        ("/json", false),
+        ("text/", false),
+        (" text/plain", false),
+        ("text/plain ", false),
+        ("text/é", false),
+    ] {
+        take(&format!("post = {{ content_type = \"{kind}\" }}"), is_read);
+    }
+    for (header, is_read) in [
+        ("", true),
+        ("X-A = \"a b\"", true),
+        ("X-A = \"{token}\"", true),
+        ("X-A = \"\"", false),
+        ("X-A = \" a\"", false),
+        ("X-A = \"é\"", false),
+        ("X-A = \"env:A\"", false),
+        ("X-A = 5", false),
+        ("\"X A\" = \"a\"", false),
+        ("Origin = \"a\"", false),
+        ("content-TYPE = \"a/b\"", false),
+        ("Last-Event-ID = \"1\"", false),
+    ] {
+        take(&format!("headers = {{ {header} }}"), is_read);
+    }
+    take("post = {}", true);
+    take("post = { body = \"\" }", false);
+    take("replay = 1", false);
+}
+
 #[test]
 fn the_schema_of_arrivals_takes_what_is_read() {
     let validator = validator();

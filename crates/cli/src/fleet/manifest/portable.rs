@@ -66,8 +66,8 @@ pub(super) fn instead_of(paths: &[String]) -> String {
     let advice = paths.iter().map(|path| {
         if path.ends_with(".player.page") {
             "shorten the query of the page"
-        } else if path.contains(".chat.template.headers") {
-            "write {token} into the header of the chat, and target.token = \"env:NAME\""
+        } else if path.contains(".chat.template.") {
+            "write {token} into the template of the chat, and target.token = \"env:NAME\""
         } else {
             "write env:NAME"
         }

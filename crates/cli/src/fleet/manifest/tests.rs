@@ -130,11 +130,11 @@ fn what_does_not_travel_is_refused_by_name() {
 
 #[test]
 fn what_to_write_in_place_of_a_secret_is_possible_at_its_place() {
-    let header = "write {token} into the header of the chat, and target.token = \"env:NAME\"";
+    let words = "write {token} into the template of the chat, and target.token = \"env:NAME\"";
     for (paths, expect) in [
         (&["target.token"][..], "write env:NAME".to_owned()),
         (&["crowd.player.page"], "shorten the query of the page".to_owned()),
-        (&["crowd.chat.template.headers.X-Up", "crowd.chat.template.headers"], header.to_owned()),
+        (&["crowd.chat.template.headers.X-Up", "crowd.chat.template.join"], words.to_owned()),
         (
             &["target.token", "crowd.hall.player.page"],
             "shorten the query of the page; write env:NAME".to_owned(),

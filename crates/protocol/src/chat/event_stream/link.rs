@@ -11,13 +11,14 @@ use http::header::{
 use http::response::Parts;
 use http::{Method, StatusCode};
 use throng_observation::{Failure, FailureReason};
+use throng_scenario::ChatText;
 use url::Url;
 
 use super::parser::EventParser;
 use crate::chat::session::{Answer, Incoming, Post, PostId};
-use crate::chat::template::TemplateConfig;
+use crate::chat::template::{FilledPath, TemplateConfig};
 use crate::participant::{
-    ChannelError, Demand, DownloadEvent, FetchId, HttpVersion, Opening, Output, Request,
+    ChannelError, Demand, DownloadEvent, FetchId, HttpVersion, KeptPath, Opening, Output, Request,
 };
 
 /// Time between two connections where the stream does not say it: that of Chromium, and about that
@@ -124,12 +125,17 @@ impl EventLink {
     pub(in crate::chat) fn connect(&mut self) -> Result<Vec<Output>, Failure> {
         self.generation = self.generation.wrapping_add(1);
         let path = self.config.template.http.stream.as_ref();
-        let url =
-            self.place(path.map(|path| self.config.path(path, &self.config.nick)).as_deref())?;
-        self.open(url, 0)
+        let path = path.map(|path| self.config.path(path, &self.config.nick));
+        let url = self.place(path.as_ref())?;
+        self.open(url, path.and_then(|path| path.kept), 0)
     }
 
-    fn open(&mut self, url: Url, redirects: u32) -> Result<Vec<Output>, Failure> {
+    fn open(
+        &mut self,
+        url: Url,
+        kept: Option<KeptPath>,
+        redirects: u32,
+    ) -> Result<Vec<Output>, Failure> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -137,7 +143,7 @@ impl EventLink {
             let id = HeaderValue::from_bytes(self.last_event_id.as_bytes()).ok();
             headers.extend(id.map(|id| (LAST_EVENT_ID, id)));
         }
-        let (fetch, outputs) = self.request(Method::GET, &url, headers, Vec::new())?;
+        let (fetch, outputs) = self.request(Method::GET, (&url, kept), headers, Vec::new())?;
         let parser = EventParser::new(self.last_event_id.clone());
         self.stream = Some(Stream { fetch, url, redirects, is_open: false, parser });
         Ok(outputs)
@@ -145,12 +151,15 @@ impl EventLink {
 
     /// Sends what the session has to say.
     pub(in crate::chat) fn post(&mut self, post: Post) -> Result<Vec<Output>, Failure> {
-        let url = self.place(post.path.as_deref())?;
+        let url = self.place(post.path.as_ref())?;
+        let kept = post.path.and_then(|path| path.kept);
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
-        let kind = self.config.template.http.content_type.as_deref().unwrap_or(TEXT);
+        let kind = self.config.template.http.content_type.as_ref();
+        let kind = kind.map_or(TEXT, ChatText::written);
         headers.extend(HeaderValue::try_from(kind).ok().map(|kind| (CONTENT_TYPE, kind)));
-        let (fetch, outputs) = self.request(Method::POST, &url, headers, post.body.into_bytes())?;
+        let body = post.body.into_bytes();
+        let (fetch, outputs) = self.request(Method::POST, (&url, kept), headers, body)?;
         self.posts.insert(
             fetch,
             Posted {
@@ -165,25 +174,27 @@ impl EventLink {
     }
 
     /// A path on the target's server; the target's URL without one.
-    fn place(&self, path: Option<&str>) -> Result<Url, Failure> {
+    fn place(&self, path: Option<&FilledPath>) -> Result<Url, Failure> {
         let Some(path) = path else { return Ok(self.url.clone()) };
-        let url = self.url.join(path).ok().filter(|url| url.origin() == self.url.origin());
+        let url = self.url.join(&path.whole).ok();
+        let url = url.filter(|url| url.origin() == self.url.origin());
         url.ok_or_else(|| {
-            Failure::new(FailureReason::Protocol, format!("{path} is not a path on {}", self.url))
+            let own = shown(&self.url);
+            Failure::new(FailureReason::Protocol, format!("a path is not on the server {own}"))
         })
     }
 
     fn request(
         &mut self,
         method: Method,
-        url: &Url,
+        (url, kept): (&Url, Option<KeptPath>),
         mut headers: HeaderMap,
         body: Vec<u8>,
     ) -> Result<(FetchId, Vec<Output>), Failure> {
         let is_own = url.origin() == self.url.origin();
         // Browsers send the origin with each POST, and with what goes to another origin than the
         // page's.
-        let own = || self.url.origin().ascii_serialization();
+        let own = || shown(&self.url);
         let origin = match &self.origin {
             Some(origin) => Some(origin.clone()),
             None if method == Method::POST || !is_own => Some(own()),
@@ -203,9 +214,14 @@ impl EventLink {
         }
         let request = http::Request::builder().method(method).uri(url.as_str()).body(());
         let (mut head, ()) = request
-            .map_err(|error| Failure::new(FailureReason::Protocol, format!("{url}: {error}")))?
+            .map_err(|error| {
+                Failure::new(FailureReason::Protocol, format!("{}: {error}", shown(url)))
+            })?
             .into_parts();
         head.headers = headers;
+        if let Some(kept) = kept {
+            head.extensions.insert(kept);
+        }
         let fetch = FetchId(self.next_fetch);
         self.next_fetch = self.next_fetch.wrapping_add(1) & 0x0fff_ffff;
         let request = Request { head, body, timeout: self.config.answer_within };
@@ -276,13 +292,15 @@ impl EventLink {
         let Some(stream) = self.stream.take() else { return Ok(Vec::new()) };
         outputs.push(Output::Cancel(stream.fetch));
         let lost = |what: &str| {
-            (Failure::new(FailureReason::Protocol, format!("{}: {what}", stream.url)), false)
+            let detail = format!("{}: {what}", shown(&stream.url));
+            (Failure::new(FailureReason::Protocol, detail), false)
         };
         let to = to.ok_or_else(|| lost("a redirect to nowhere"))?;
         if stream.redirects >= REDIRECTS_MAX {
             return Err(lost("too many redirects"));
         }
-        outputs.extend(self.open(to, stream.redirects + 1).map_err(|failure| (failure, false))?);
+        let opened = self.open(to, None, stream.redirects + 1);
+        outputs.extend(opened.map_err(|failure| (failure, false))?);
         Ok(Vec::new())
     }
 
@@ -323,6 +341,11 @@ impl EventLink {
         });
         Some(LinkEvent::Came(Incoming::Answer(posted.id, answer)))
     }
+}
+
+/// The server of a URL: its path may have the token in it.
+fn shown(url: &Url) -> String {
+    url.origin().ascii_serialization()
 }
 
 /// A failure, and whether an EventSource does not open the stream again.

@@ -4,8 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_observation::masked::HIDDEN;
 use throng_observation::percent::encoded;
 use throng_scenario::{ChatTemplate, ChatText, ChatVariable, Secret};
+
+use crate::excerpt;
+use crate::participant::KeptPath;
 
 mod session;
 
@@ -31,6 +35,15 @@ pub struct TemplateConfig {
     pub has_event_stream: bool,
 }
 
+/// A path of the template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FilledPath {
+    /// Path and query, with the values of their variables.
+    pub(super) whole: String,
+    /// What is kept of it, where it has the token.
+    pub(super) kept: Option<KeptPath>,
+}
+
 impl TemplateConfig {
     /// A text with the values of its variables, as `nick`; `with`: what is said, or the rest of a
     /// line.
@@ -40,26 +53,36 @@ impl TemplateConfig {
         text.filled(|variable| match variable {
             ChatVariable::Nick => nick,
             ChatVariable::Number => &number,
-            ChatVariable::Room => &self.template.room,
+            ChatVariable::Room => self.template.room.written(),
             ChatVariable::Token => self.token.as_ref().map_or("", |token| token.expose()),
             ChatVariable::Text | ChatVariable::Rest => with,
         })
     }
 
+    /// What a server said, without the token.
+    fn without_token(&self, said: &str) -> String {
+        excerpt::without(said, self.token.iter().map(Secret::expose))
+    }
+
     /// A path, in which values are escaped.
-    pub(super) fn path(&self, text: &ChatText, nick: &str) -> String {
+    pub(super) fn path(&self, text: &ChatText, nick: &str) -> FilledPath {
         let (nick, number, room) = (
             encoded(nick.as_bytes()),
             self.number.to_string(),
-            encoded(self.template.room.as_bytes()),
+            encoded(self.template.room.written().as_bytes()),
         );
         let token = encoded(self.token.as_ref().map_or("", |token| token.expose()).as_bytes());
-        text.filled(|variable| match variable {
-            ChatVariable::Nick => &nick,
-            ChatVariable::Number => &number,
-            ChatVariable::Room => &room,
-            ChatVariable::Token => &token,
-            ChatVariable::Text | ChatVariable::Rest => "",
-        })
+        let filled = |token: &str| {
+            text.filled(|variable| match variable {
+                ChatVariable::Nick => &nick,
+                ChatVariable::Number => &number,
+                ChatVariable::Room => &room,
+                ChatVariable::Token => token,
+                ChatVariable::Text | ChatVariable::Rest => "",
+            })
+        };
+        let kept = text.has(ChatVariable::Token).then(|| filled(HIDDEN));
+        let kept = kept.and_then(|kept| Some(KeptPath(kept.split('?').next()?.to_owned())));
+        FilledPath { whole: filled(&token), kept }
     }
 }

@@ -7,6 +7,7 @@ use throng_observation::{Failure, FailureReason};
 use throng_scenario::Scenario;
 
 use super::*;
+use crate::chat::Protocol;
 use crate::chat::session::{Event, Incoming, Outgoing, Session as _};
 use crate::participant::Message;
 
@@ -34,22 +35,25 @@ struct Fixture {
     events: Vec<Event>,
 }
 
+fn config(template: &str) -> TemplateConfig {
+    let file = format!(
+        "[target]\nurl = \"chat+ws://h/irc\"\n[crowd]\nsize = 1\n[crowd.chat.template]{template}\n[run]\nduration = \"20s\"\n"
+    );
+    let scenario = Scenario::parse(&file).unwrap_or_else(|error| panic!("{error}"));
+    let template = scenario.crowd[0].role.clone().unwrap().chat.template.unwrap();
+    TemplateConfig {
+        template: Arc::new(template),
+        nick: "ada".to_owned(),
+        number: 7,
+        token: Some(Secret::new("hush".to_owned())),
+        answer_within: Duration::from_secs(10),
+        has_event_stream: false,
+    }
+}
+
 impl Fixture {
     fn new(template: &str) -> Self {
-        let file = format!(
-            "[target]\nurl = \"chat+ws://h/irc\"\n[crowd]\nsize = 1\n[crowd.chat.template]{template}\n[run]\nduration = \"20s\"\n"
-        );
-        let scenario = Scenario::parse(&file).unwrap_or_else(|error| panic!("{error}"));
-        let template = scenario.crowd[0].role.clone().unwrap().chat.template.unwrap();
-        let config = TemplateConfig {
-            template: Arc::new(template),
-            nick: "ada".to_owned(),
-            number: 7,
-            token: Some(Secret::new("hush".to_owned())),
-            answer_within: Duration::from_secs(10),
-            has_event_stream: false,
-        };
-        let (mut chat, now) = (Template::new(config), Instant::now());
+        let (mut chat, now) = (Template::new(config(template)), Instant::now());
         let events = chat.opened(now);
         let mut fixture = Self { chat, now, sent: Vec::new(), events };
         fixture.drain();
@@ -168,6 +172,41 @@ fn who_is_refused_or_put_out_has_failed_and_it_is_said_in_the_servers_words() {
         failure.detail.contains("removed from the room: :op KICK #stage ada :flood"),
         "{failure}"
     );
+}
+
+#[test]
+fn what_a_server_repeats_of_the_token_is_not_told() {
+    for (mut fixture, line) in [
+        (Fixture::new(IRC), "ERROR :bad password hush"),
+        (Fixture::joined(), ":op KICK #stage ada :hush is over"),
+    ] {
+        let failure = fixture.try_receive(line).unwrap_err();
+        assert!(failure.detail.ends_with(&line.replace("hush", "…")), "{failure}");
+    }
+    let words = "\njoin = [{ send = \"a\", expect = 'token=S3CRET' }]\nsay = \"{text}\"";
+    let failure = Fixture::new(words).wait(10).unwrap_err();
+    assert!(failure.detail.contains("no `token=…` within"), "{failure}");
+}
+
+#[test]
+fn a_subprotocol_may_be_the_token() {
+    let words = "\njoin = []\nsay = \"{text}\"\nsubprotocols = [\"access_token\", \"{token}\"]";
+    assert_eq!(Protocol::Template(config(words)).subprotocols(), ["access_token", "hush"]);
+}
+
+#[test]
+fn a_path_with_the_token_is_kept_without_it() {
+    let config = config(JSON);
+    let variables = [ChatVariable::Nick, ChatVariable::Room, ChatVariable::Token];
+    for (path, whole, kept) in [
+        ("/{token}/{room}?as={nick}", "/hush/throng?as=ada", Some("/…/throng")),
+        ("/{room}?as={token}", "/throng?as=hush", Some("/throng")),
+        ("/{room}?as={nick}", "/throng?as=ada", None),
+    ] {
+        let filled = config.path(&ChatText::parse(path, &variables).unwrap(), "ada");
+        let kept = kept.map(|kept| KeptPath(kept.to_owned()));
+        assert_eq!(filled, FilledPath { whole: whole.to_owned(), kept });
+    }
 }
 
 #[test]

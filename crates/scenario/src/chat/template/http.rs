@@ -1,14 +1,16 @@
 //! Where things are on a server of server-sent events: `post` and `headers` of a `chat.template`,
 //! in a file.
 
-use std::collections::BTreeMap;
+use std::marker::PhantomData;
 
-use super::keys::{SentTo, text_of, written};
-use super::{ChatHttp, ChatText, ChatVariable};
+use serde_json::json;
+
+use super::words::{CONTENT_TYPE, HEADER, path};
+use super::{ChatHttp, ChatText};
 use crate::keys::Usual::Said;
-use crate::keys::{AsFile, By, Keyed, Maybe, Table, keys, optional};
-use crate::masked::names_a_secret;
-use crate::read::http::{header_path, is_value};
+use crate::keys::{By, Form as _, Keyed, Maybe, Table, in_any_case, keys, optional};
+use crate::masked::{is_of_variables, names_a_secret, without_scheme};
+use crate::read::http::header_path;
 use crate::read::{Entry, Node, Reader, Value};
 use crate::secret::{HIDDEN, may_be_shown};
 
@@ -21,13 +23,13 @@ impl Keyed for ChatHttp {
 
     keys! {
         /// what is said, and all that has no path of its own
-        "path": post = Maybe(SentTo("\"/say\"")), Said("the target's URL");
+        "path": post = Maybe(path("\"/say\"")), Said("the target's URL");
         /// the message of who leaves
-        "leave": leave = Maybe(SentTo("\"/leave\"")), Said("`path`");
+        "leave": leave = Maybe(path("\"/leave\"")), Said("`path`");
         /// own signs of life
-        "keep_alive": keep_alive = Maybe(SentTo("\"/ping\"")), Said("`path`");
+        "keep_alive": keep_alive = Maybe(path("\"/ping\"")), Said("`path`");
         /// answers to the server's signs of life
-        "pong": pong = Maybe(SentTo("\"/pong\"")), Said("`path`");
+        "pong": pong = Maybe(path("\"/pong\"")), Said("`path`");
         /// `Content-Type` of what is sent
         "content_type": content_type = Maybe(CONTENT_TYPE), Said("`text/plain;charset=UTF-8`");
     }
@@ -50,45 +52,50 @@ pub(super) const POST: By<ChatHttp> = By {
     schema: |generator| generator.subschema_for::<Table<ChatHttp>>().to_value(),
 };
 
-const CONTENT_TYPE: AsFile<String, String> = AsFile { read: content_type, write: String::clone };
-
 /// They are written without the secrets that they say themselves.
-pub(super) const HEADERS: AsFile<Vec<(String, ChatText)>, BTreeMap<String, String>> = AsFile {
-    read: headers,
+pub(super) const HEADERS: By<Vec<(String, ChatText)>> = By {
+    read: |reader, fields, key| {
+        let path = fields.path_of(key);
+        headers(reader, fields.get(key)?, &path)
+    },
     write: |headers| {
         let shown = |(name, text): &(String, ChatText)| (name.clone(), shown_value(name, text));
-        headers.iter().map(shown).collect()
+        Some(headers.iter().map(shown).collect())
+    },
+    schema: |generator| {
+        let own: Vec<String> = OWN.iter().map(|(name, _)| in_any_case(name)).collect();
+        let own = json!({ "pattern": format!("^({})$", own.join("|")) });
+        let reference = json!({ "pattern": format!("^({})", REFERENCES.join("|")) });
+        let name = json!({ "pattern": NAME, "not": own });
+        let value = HEADER.schema(PhantomData, generator);
+        let value = json!({ "allOf": [value], "not": reference });
+        json!({ "type": "object", "propertyNames": name, "additionalProperties": value })
     },
 };
 
-/// What to do about a header that belongs to the request, or is throng's own; `None` of others.
+/// The name of a header, as [`header_path`] takes it.
+const NAME: &str = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$";
+/// What a value does not begin with.
+const REFERENCES: [&str; 2] = ["env:", "file:"];
+
+/// Headers that belong to the request, or are throng's own, and what to do about them.
+const OWN: [(&str, &str); 11] = [
+    ("content-type", "write post.content_type"),
+    ("origin", "write chat.origin"),
+    ("accept", REMOVE),
+    ("cache-control", REMOVE),
+    ("connection", REMOVE),
+    ("content-length", REMOVE),
+    ("host", REMOVE),
+    ("last-event-id", REMOVE),
+    ("te", REMOVE),
+    ("transfer-encoding", REMOVE),
+    ("upgrade", REMOVE),
+];
+const REMOVE: &str = "remove it";
+
 fn help_for_own(name: &str) -> Option<&'static str> {
-    match name {
-        "content-type" => Some("write post.content_type"),
-        "origin" => Some("write chat.origin"),
-        "accept" | "cache-control" | "connection" | "content-length" | "host" | "last-event-id"
-        | "te" | "transfer-encoding" | "upgrade" => Some("remove it"),
-        _ => None,
-    }
-}
-
-/// What a header may have in it: the nickname may change while the stream is open.
-const IN_HEADERS: [ChatVariable; 3] =
-    [ChatVariable::Number, ChatVariable::Room, ChatVariable::Token];
-
-fn content_type(reader: &mut Reader, node: &Node, path: &str) -> Option<String> {
-    let text = reader.text(node, path, "text such as \"application/json\"")?;
-    let is_type =
-        text.split_once('/').is_some_and(|(kind, rest)| !kind.is_empty() && !rest.is_empty());
-    if is_type && is_value(&text) {
-        return Some(text);
-    }
-    reader.fail(
-        node.span,
-        format!("`{path}` is not the type of a body"),
-        "write content_type = \"application/json\"",
-    );
-    None
+    OWN.iter().find(|(own, _)| *own == name).map(|(_, help)| *help)
 }
 
 fn headers(reader: &mut Reader, node: &Node, path: &str) -> Option<Vec<(String, ChatText)>> {
@@ -105,36 +112,25 @@ fn headers(reader: &mut Reader, node: &Node, path: &str) -> Option<Vec<(String, 
 fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, ChatText)> {
     let path = header_path(reader, entry, path, help_for_own)?;
     let written = reader.text(&entry.node, &path, "text")?;
-    let is_reference = ["env:", "file:"].iter().any(|begin| written.starts_with(begin));
+    let is_reference = REFERENCES.iter().any(|begin| written.starts_with(begin));
     // Earlier versions took references for values.
-    let problem = if reader.is_redacted() && (written == HIDDEN || is_reference) {
-        None
-    } else if written.contains(HIDDEN) {
-        Some("was redacted when this scenario was stored")
-    } else if is_reference {
-        Some("would be sent as it is written: a header of a chat is no reference")
-    } else if is_value(&written) {
-        None
-    } else {
-        Some("has characters that are not printable ASCII, or begins or ends with a space")
-    };
-    if let Some(problem) = problem {
-        let message = format!("`{path}` {problem}");
-        let help = if is_reference {
-            "write {token}, and target.token = \"env:NAME\""
-        } else {
-            "write for example \"Bearer {token}\""
-        };
-        reader.fail(entry.node.span, message, help);
+    if is_reference && !reader.is_redacted() {
+        let problem = "would be sent as it is written: a header of a chat is no reference";
+        let help = "write {token}, and target.token = \"env:NAME\"";
+        reader.fail(entry.node.span, format!("`{path}` {problem}"), help);
         return None;
     }
-    Some((entry.key.clone(), text_of(reader, &entry.node, &path, &written, &IN_HEADERS)?))
+    Some((entry.key.clone(), HEADER.of_text(reader, &entry.node, &path, &written)?))
 }
 
 /// The value of a header, as far as it is no secret.
 fn shown_value(name: &str, text: &ChatText) -> String {
     let is_harmless = HARMLESS.iter().any(|one| one.eq_ignore_ascii_case(name));
-    if is_harmless || is_of_variables(text) { written(text) } else { HIDDEN.to_owned() }
+    if is_harmless || has_only_variables(text.written()) {
+        text.to_string()
+    } else {
+        HIDDEN.to_owned()
+    }
 }
 
 /// Headers that say no secret.
@@ -148,34 +144,26 @@ const HARMLESS: [&str; 7] = [
     "x-requested-with",
 ];
 
-/// Words before what a server knows somebody by.
-const SCHEMES: [&str; 3] = ["Bearer", "Basic", "Token"];
-
-/// Stands for a variable. No header has it.
-const VARIABLE: &str = "\0";
-
 /// Whether all that may be a secret of a value comes from variables: `Bearer {token}`,
 /// `sid={token}; lang=en`.
-fn is_of_variables(text: &ChatText) -> bool {
-    let filled = text.filled(|_| VARIABLE);
-    let is_scheme = |word: &str| SCHEMES.iter().any(|one| one.eq_ignore_ascii_case(word));
-    let credentials = filled.split_once(' ').filter(|(word, _)| is_scheme(word));
-    let value = credentials.map_or(filled.as_str(), |(_, value)| value);
-    filled.contains(VARIABLE) && value.split([';', ',']).all(|part| is_shown(part.trim_start()))
+fn has_only_variables(value: &str) -> bool {
+    let parts = || without_scheme(value).split([';', ',']).map(str::trim_start);
+    parts().any(is_variable) && parts().all(is_shown)
 }
 
-/// Whether a part of a value is a variable, or has one behind its name, or is a pair that may be
-/// shown.
+/// Whether a part of a value is a variable, or has one behind its name.
+fn is_variable(part: &str) -> bool {
+    let value = part.split_once('=').map_or(part, |(_, value)| value);
+    let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
+    is_of_variables(quoted.unwrap_or(value))
+}
+
+/// The same, or a pair that may be shown.
 fn is_shown(part: &str) -> bool {
-    let is_variable = |value: &str| {
-        let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
-        let value = quoted.unwrap_or(value);
-        !value.is_empty() && value.trim_start_matches(VARIABLE).is_empty()
-    };
-    let Some((name, value)) = part.split_once('=') else { return is_variable(part) };
+    let Some((name, _)) = part.split_once('=') else { return is_variable(part) };
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     let is_plain = || !names_a_secret(name) && !names_a_session(name) && may_be_shown(part);
-    is_name && !name.is_empty() && (is_variable(value) || is_plain())
+    is_name && !name.is_empty() && (is_variable(part) || is_plain())
 }
 
 /// Whether a name is one of a session, as in `sid`, `PHPSESSID`.
@@ -187,7 +175,7 @@ fn names_a_session(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::Form as _;
+    use crate::chat::ChatVariable;
 
     #[test]
     fn of_headers_only_variables_and_what_is_known_to_be_harmless_are_shown() {

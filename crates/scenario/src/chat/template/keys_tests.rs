@@ -1,6 +1,6 @@
 //! What is read of a `chat.template`, and what is said of its mistakes.
 
-use super::ChatTemplate;
+use super::{ChatTemplate, ChatText};
 use crate::Scenario;
 use crate::read::read_cohort;
 
@@ -32,9 +32,10 @@ echo = false"##,
     .unwrap();
     assert_eq!((template.join.len(), template.refused.len(), template.kicked.len()), (3, 2, 1));
     assert_eq!(template.join[2].expect.as_ref().unwrap().written(), " 366 *#{room}");
-    assert!(template.binary && !template.echo && template.room == "stage");
+    assert!(template.binary && !template.echo && template.room.written() == "stage");
     let short = read("join = []\nsay = '{\"say\":\"{text}\"}'").unwrap();
-    assert!(short.echo && !short.binary && short.join.is_empty() && short.room == "throng");
+    assert!(short.echo && !short.binary && short.join.is_empty());
+    assert_eq!(short.room.written(), "throng");
 }
 
 #[test]
@@ -52,7 +53,8 @@ replay = true"#,
     let http = &template.http;
     assert_eq!(template.join[0].path.as_ref().unwrap().written(), "/join");
     assert_eq!(http.post.as_ref().unwrap().written(), "/rooms/{room}/say");
-    assert_eq!((http.content_type.as_deref(), http.replay), (Some("application/json"), true));
+    let content_type = http.content_type.as_ref().map(ChatText::written);
+    assert_eq!((content_type, http.replay), (Some("application/json"), true));
     assert_eq!(
         (http.headers[0].0.as_str(), http.headers[0].1.written()),
         ("Authorization", "Bearer {token}")
@@ -109,6 +111,81 @@ headers = { Authorization = "Bearer hunter2", Cookie = "sid={token}", X-Up = "hu
     assert!(error.contains("Authorization` was redacted when"), "{error}");
 }
 
+/// Each text of a template, with what may be a secret.
+const WITH_SECRETS: [(&str, &str, &[&str]); 2] = [
+    (
+        "chat+wss://h/irc",
+        r#"room = "stage?key=S3CRET"
+join = ["PASS S3CRET", { send = '{"as":"{nick}","token":"S3CRET"}', expect = '"auth":"S3CRET"' }]
+say = '{"password":"S3CRET","text":"{text}"}'
+pong = { on = "ping token=S3CRET", send = "AUTH S3CRET" }
+keep_alive = { every = "25s", send = "token=S3CRET", expect = "pin: S3CRET" }
+nick_taken = "token=S3CRET"
+refused = ["Bearer S3CRET"]
+kicked = "wss://me:S3CRET@h/"
+leave = "secret: S3CRET"
+subprotocols = ["access_token", "S3CRET"]"#,
+        &[
+            "room",
+            "join.0",
+            "join.1.send",
+            "join.1.expect",
+            "say",
+            "pong.on",
+            "pong.send",
+            "keep_alive.send",
+            "keep_alive.expect",
+            "nick_taken",
+            "refused",
+            "kicked",
+            "leave",
+            "subprotocols",
+        ],
+    ),
+    (
+        "chat+https://h/events",
+        r#"join = [{ send = "{nick}", path = "/join?token=S3CRET" }]
+say = "{text}"
+stream = "/events?as={nick}&token=S3CRET"
+post = { path = "/say?key=S3CRET", leave = "/a?sig=S3CRET", keep_alive = "/b?pin=S3CRET", pong = "/c?auth=S3CRET", content_type = "a/b;token=S3CRET" }
+headers = { X-Up = "S3CRET", User-Agent = "me token=S3CRET" }"#,
+        &[
+            "join.0.path",
+            "stream",
+            "post.path",
+            "post.leave",
+            "post.keep_alive",
+            "post.pong",
+            "post.content_type",
+            "headers.X-Up",
+            "headers.User-Agent",
+        ],
+    ),
+];
+
+#[test]
+fn a_secret_of_any_text_is_not_stored_nor_printed_and_asked_for_again() {
+    for (url, template, keys) in WITH_SECRETS {
+        let text = format!(
+            "[target]\nurl = \"{url}\"\n[crowd]\nsize = 3\n[crowd.chat.template]\n{template}\n"
+        );
+        let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}"));
+        let stored = scenario.to_toml();
+        for shown in [&stored, &format!("{scenario:?}"), &crate::masked_toml(&text)] {
+            assert!(!shown.contains("S3CRET"), "{shown}");
+        }
+        assert_eq!(Scenario::parse_stored(&stored).unwrap().to_toml(), stored);
+        let error = Scenario::parse(&stored).unwrap_err().to_string();
+        for key in keys {
+            let said = format!("crowd.chat.template.{key}` was redacted when");
+            assert!(error.contains(&said), "{key}: {error}");
+        }
+        let wrong = text.replace("size = 3", "size = 3\nchats = 1").replace("leave", "leafe");
+        let error = Scenario::parse(&wrong).unwrap_err().to_string();
+        assert!(!error.contains("S3CRET"), "{error}");
+    }
+}
+
 #[test]
 fn mistakes_have_a_place_and_a_hint() {
     for (template, expect, hint) in [
@@ -135,7 +212,7 @@ fn mistakes_have_a_place_and_a_hint() {
         ("join = [\"\"]\nsay = \"{text}\"", "is empty", "one message"),
         (
             "join = []\nsay = \"{text}\"\npong = { on = \"PING\" }",
-            "needs `on` and `send`",
+            "pong.send` is missing",
             "PONG{rest}",
         ),
         (
@@ -147,6 +224,11 @@ fn mistakes_have_a_place_and_a_hint() {
             "join = []\nsay = \"{text}\"\nnick_taken = \"x\"",
             "nick_taken` has no effect",
             "NICK {nick}",
+        ),
+        (
+            "join = []\nsay = \"{text}\"\nsubprotocols = \"a, b\"",
+            "subprotocols` has characters that no subprotocol has",
+            "text.ircv3.net",
         ),
         ("join = []\nsay = \"{text}\"\nbinary = 1", "is not true or false", "write true or false"),
     ] {

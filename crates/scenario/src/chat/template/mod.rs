@@ -1,8 +1,11 @@
 //! A chat that a scenario describes: what its participants send, and by what they recognise the
 //! answers.
 
+use std::fmt;
 use std::time::Duration;
 
+use crate::masked::masked_text;
+use crate::secret::HIDDEN;
 use crate::suggestion::nearest;
 
 mod http;
@@ -10,14 +13,15 @@ mod keys;
 #[cfg(test)]
 mod keys_tests;
 mod parts;
+mod words;
 
 /// A chat over WebSocket, or over server-sent events and requests, in the words of its protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatTemplate {
     /// `{room}`.
-    pub room: String,
+    pub room: ChatText,
     /// `Sec-WebSocket-Protocol`, in order of preference.
-    pub subprotocols: Vec<String>,
+    pub subprotocols: Vec<ChatText>,
     /// How a participant joins.
     pub join: Vec<JoinStep>,
     /// How it says something.
@@ -57,7 +61,7 @@ pub struct ChatHttp {
     /// Where answers to the server's signs of life go.
     pub pong: Option<ChatText>,
     /// `Content-Type` of what is sent; `None`: text.
-    pub content_type: Option<String>,
+    pub content_type: Option<ChatText>,
     /// Further headers of all requests to the target's server.
     pub headers: Vec<(String, ChatText)>,
     /// The server sends after `Last-Event-ID` what was said while the stream was broken.
@@ -72,7 +76,7 @@ impl Default for ChatTemplate {
             parts: vec![Part::Variable(ChatVariable::Text)],
         };
         Self {
-            room: "throng".to_owned(),
+            room: ChatText::plain("throng"),
             subprotocols: Vec::new(),
             join: Vec::new(),
             say,
@@ -104,7 +108,7 @@ pub struct JoinStep {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pong {
     /// The beginning of a line that asks for it.
-    pub on: String,
+    pub on: ChatText,
     /// The answer.
     pub send: ChatText,
 }
@@ -159,13 +163,14 @@ impl ChatVariable {
 }
 
 /// A text with variables, in parts. Other braces are text, so that JSON can be written as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// `Display` prints it without what may be a secret, `Debug` prints nothing of it.
+#[derive(Clone, PartialEq, Eq)]
 pub struct ChatText {
     written: String,
     parts: Vec<Part>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
     Variable(ChatVariable),
@@ -212,7 +217,12 @@ impl ChatText {
         Ok(Self { written: written.to_owned(), parts })
     }
 
-    /// As in the scenario.
+    /// A text without variables.
+    fn plain(text: &str) -> Self {
+        Self { written: text.to_owned(), parts: vec![Part::Text(text.to_owned())] }
+    }
+
+    /// As in the scenario, for the server only: it may have a secret.
     #[must_use]
     pub fn written(&self) -> &str {
         &self.written
@@ -232,6 +242,18 @@ impl ChatText {
             Part::Variable(variable) => value(*variable),
         };
         self.parts.iter().map(text).collect()
+    }
+}
+
+impl fmt::Display for ChatText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&masked_text(&self.written))
+    }
+}
+
+impl fmt::Debug for ChatText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
     }
 }
 

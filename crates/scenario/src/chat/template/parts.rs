@@ -1,16 +1,15 @@
 //! The messages of a join and the signs of life of a `chat.template`, in a file.
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::Serialize;
+use serde_json::{Value as Json, json};
 
-use super::keys::{SENT, WHO, path_on_server, text, text_of, written};
-use super::{ChatVariable, JoinStep, KeepAlive, Pong};
-use crate::file::{self, duration};
-use crate::keys::AsFile;
-use crate::read::{Node, Reader, Value};
-use crate::units;
+use super::words::{SENT, WHO, path, words};
+use super::{ChatText, ChatVariable, JoinStep, KeepAlive, Pong};
+use crate::keys::Usual::{Required, Said};
+use crate::keys::{By, Form as _, Inner, Keyed, Maybe, Table, keys, time};
+use crate::read::{Fields, Node, Reader, Value};
 
 const EXAMPLE: &str =
     "a list of texts, or of tables such as { send = \"JOIN #{room}\", expect = \" 366 \" }";
@@ -20,84 +19,99 @@ const STEPS_MAX: usize = 32;
 /// Shortest time between two signs of life.
 const EVERY_MIN: Duration = Duration::from_millis(100);
 
-/// How each is read, written and described.
-pub(super) const JOIN: AsFile<Vec<JoinStep>, JoinFile> =
-    AsFile { read: join, write: |steps| JoinFile(steps.iter().map(StepFile::of).collect()) };
-pub(super) const PONG: AsFile<Pong, PongFile> = AsFile {
-    read: pong,
-    write: |pong| PongFile { on: pong.on.clone(), send: written(&pong.send) },
-};
-pub(super) const KEEP_ALIVE: AsFile<KeepAlive, KeepAliveFile> = AsFile {
-    read: keep_alive,
-    write: |keep_alive| KeepAliveFile {
-        every: duration(keep_alive.every),
-        send: written(&keep_alive.send),
-        expect: keep_alive.expect.as_ref().map(written),
+pub(super) const PONG: Inner = Inner("a table such as { on = \"PING\", send = \"PONG{rest}\" }");
+pub(super) const KEEP_ALIVE: Inner =
+    Inner("a table such as { every = \"25s\", send = \"PING throng\" }");
+
+/// A message of a join is a text, or a table.
+pub(super) const JOIN: By<Vec<JoinStep>> = By {
+    read: |reader, fields, key| {
+        let path = fields.path_of(key);
+        join(reader, fields.get(key)?, &path)
+    },
+    write: |steps| Some(steps.iter().map(written).collect()),
+    schema: |generator| {
+        let text = words(&SENT).schema(PhantomData, generator);
+        let table = generator.subschema_for::<Table<JoinStep>>().to_value();
+        json!({ "type": "array", "maxItems": STEPS_MAX, "items": { "anyOf": [text, table] } })
     },
 };
 
-/// The messages of a join, one after the other.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct JoinFile(#[schemars(length(max = 32))] Vec<StepFile>);
+impl Keyed for JoinStep {
+    const NAME: &'static str = "AnsweredFile";
+    const MEANING: &'static str =
+        "What is sent, and what the server has to answer before the next message.";
 
-/// A message, or one with its answer.
-#[derive(Serialize, JsonSchema)]
-#[serde(untagged)]
-pub(super) enum StepFile {
-    /// What is sent.
-    Text(String),
-    /// What is sent and what has to be answered.
-    Answered(AnsweredFile),
+    keys! {
+        /// the message
+        "send": send = words(&SENT),
+            Required("write for example { send = \"JOIN #{room}\", expect = \" 366 \" }");
+        /// over server-sent events: the path that it is sent to
+        "path": path = Maybe(path("\"/join\"")), Said("`post.path`");
+        /// what has to be in a line of the answer
+        "expect": expect = Maybe(words(&WHO)), Said("none is awaited");
+    }
+
+    fn usual() -> Self {
+        Self { send: ChatText::plain(""), path: None, expect: None }
+    }
 }
 
-/// What is sent, and what the server has to answer before the next message.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(super) struct AnsweredFile {
-    /// The message.
-    send: String,
-    /// Over server-sent events: the path that it is sent to; default: `post.path`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^/"))]
-    path: Option<String>,
-    /// What has to be in a line of the answer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expect: Option<String>,
+impl Keyed for Pong {
+    const NAME: &'static str = "PongFile";
+    const MEANING: &'static str = "An answer to a sign of life.";
+
+    keys! {
+        /// how a line begins that asks for one
+        "on": on = words(&[]), Required("write pong = { on = \"PING\", send = \"PONG{rest}\" }");
+        /// the answer; `{rest}` is what follows in that line
+        "send": send = words(&ANSWERED),
+            Required("write pong = { on = \"PING\", send = \"PONG{rest}\" }");
+    }
+
+    fn usual() -> Self {
+        Self { on: ChatText::plain(""), send: ChatText::plain("") }
+    }
 }
 
-/// An answer to a sign of life.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(super) struct PongFile {
-    /// How a line begins that asks for one.
-    on: String,
-    /// The answer; `{rest}` is what follows in that line.
-    send: String,
-}
+/// What an answer to a sign of life may have in it.
+const ANSWERED: [ChatVariable; 5] = [
+    ChatVariable::Nick,
+    ChatVariable::Number,
+    ChatVariable::Room,
+    ChatVariable::Token,
+    ChatVariable::Rest,
+];
 
-/// A sign of life.
-#[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
-pub(super) struct KeepAliveFile {
-    /// Time between two of them.
-    every: file::Duration,
-    /// The message.
-    send: String,
-    /// What has to be in a line of the answer; default: none is awaited.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    expect: Option<String>,
-}
+impl Keyed for KeepAlive {
+    const NAME: &'static str = "KeepAliveFile";
+    const MEANING: &'static str = "A sign of life.";
 
-impl StepFile {
-    fn of(step: &JoinStep) -> Self {
-        match (&step.expect, &step.path) {
-            (None, None) => Self::Text(written(&step.send)),
-            (expect, path) => Self::Answered(AnsweredFile {
-                send: written(&step.send),
-                path: path.as_ref().map(written),
-                expect: expect.as_ref().map(written),
-            }),
+    keys! {
+        /// time between two of them, at least 100 ms
+        "every": every = time("25s"), Required("write for example every = \"25s\"");
+        /// the message
+        "send": send = words(&SENT), Required("write for example send = \"PING throng\"");
+        /// what has to be in a line of the answer
+        "expect": expect = Maybe(words(&WHO)), Said("none is awaited");
+    }
+
+    fn usual() -> Self {
+        Self { every: Duration::from_secs(25), send: ChatText::plain(""), expect: None }
+    }
+
+    fn check(&self, reader: &mut Reader, fields: &mut Fields<'_>) {
+        if self.every < EVERY_MIN {
+            let message = format!("`{}` is less than 100 ms", fields.path_of("every"));
+            reader.fail(fields.span_of("every"), message, "write for example every = \"25s\"");
         }
+    }
+}
+
+fn written(step: &JoinStep) -> Json {
+    match step {
+        JoinStep { send, path: None, expect: None } => send.to_string().into(),
+        _ => step.write_keys().into_iter().collect(),
     }
 }
 
@@ -118,55 +132,13 @@ fn join(reader: &mut Reader, node: &Node, path: &str) -> Option<Vec<JoinStep>> {
     Some(items.iter().enumerate().filter_map(step).collect())
 }
 
+/// `None` of a message that could not be read.
 fn join_step(reader: &mut Reader, node: &Node, path: &str) -> Option<JoinStep> {
-    if let Value::Text(written) = &node.value {
-        let send = text_of(reader, node, path, written, &SENT)?;
+    if matches!(node.value, Value::Text(_)) {
+        let send = words(&SENT).of_node(reader, node, path)?;
         return Some(JoinStep { send, path: None, expect: None });
     }
     let mut fields = reader.table(node, path, EXAMPLE)?;
-    if fields.get("send").is_none() {
-        reader.fail(node.span, format!("`{path}.send` is missing"), format!("write {EXAMPLE}"));
-    }
-    let send = text(reader, &mut fields, "send", &SENT);
-    let path = path_on_server(reader, &mut fields, "path", "\"/join\"");
-    let expect = text(reader, &mut fields, "expect", &WHO);
-    reader.finish(&fields);
-    Some(JoinStep { send: send?, path, expect })
-}
-
-fn pong(reader: &mut Reader, node: &Node, path: &str) -> Option<Pong> {
-    const EXAMPLE: &str = "a table such as { on = \"PING\", send = \"PONG{rest}\" }";
-    let mut fields = reader.table(node, path, EXAMPLE)?;
-    let on = text(reader, &mut fields, "on", &[]);
-    let send = text(reader, &mut fields, "send", &[&SENT[..], &[ChatVariable::Rest]].concat());
-    if fields.get("on").is_none() || fields.get("send").is_none() {
-        reader.fail(
-            node.span,
-            format!("`{path}` needs `on` and `send`"),
-            format!("write {EXAMPLE}"),
-        );
-    }
-    reader.finish(&fields);
-    Some(Pong { on: on?.written().to_owned(), send: send? })
-}
-
-fn keep_alive(reader: &mut Reader, node: &Node, path: &str) -> Option<KeepAlive> {
-    const EXAMPLE: &str = "a table such as { every = \"25s\", send = \"PING throng\" }";
-    let mut fields = reader.table(node, path, EXAMPLE)?;
-    let every = reader.quantity(&mut fields, "every", "25s", units::duration);
-    let send = text(reader, &mut fields, "send", &SENT);
-    let expect = text(reader, &mut fields, "expect", &WHO);
-    if every.is_some_and(|every| every < EVERY_MIN) {
-        let message = format!("`{path}.every` is less than 100 ms");
-        reader.fail(fields.span_of("every"), message, "write for example every = \"25s\"");
-    }
-    if fields.get("every").is_none() || fields.get("send").is_none() {
-        reader.fail(
-            node.span,
-            format!("`{path}` needs `every` and `send`"),
-            format!("write {EXAMPLE}"),
-        );
-    }
-    reader.finish(&fields);
-    Some(KeepAlive { every: every?, send: send?, expect })
+    let step = crate::keys::read(reader, &mut fields, JoinStep::usual());
+    (!step.send.written().is_empty()).then_some(step)
 }

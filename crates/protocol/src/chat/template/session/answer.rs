@@ -52,9 +52,9 @@ impl Template {
             }
             events.extend(self.join_on(now));
         } else if is_of_join {
-            return Err(refusal(&answer, step));
+            return Err(self.refusal(&answer, step));
         } else {
-            events.push(Event::Anomaly(format!("the answer to a POST: {}", said(&answer))));
+            events.push(Event::Anomaly(format!("the answer to a POST: {}", self.said(&answer))));
         }
         Ok(events)
     }
@@ -71,24 +71,24 @@ impl Template {
             State::Closed | State::Joined => 0,
         }
     }
-}
 
-/// Why a message of the join was not accepted. Whether the server may accept it later is said by
-/// its status.
-fn refusal(answer: &Answer, step: usize) -> Failure {
-    let detail = format!("the answer to message {step} of the join: {}", said(answer));
-    let reason = match answer.status {
-        401 => FailureReason::Unauthorized,
-        400..=499 if !LATER.contains(&answer.status) => FailureReason::Refused,
-        status => FailureReason::HttpStatus(status),
-    };
-    Failure::new(reason, detail)
-}
+    /// Why a message of the join was not accepted. Whether the server may accept it later is said
+    /// by its status.
+    fn refusal(&self, answer: &Answer, step: usize) -> Failure {
+        let detail = format!("the answer to message {step} of the join: {}", self.said(answer));
+        let reason = match answer.status {
+            401 => FailureReason::Unauthorized,
+            400..=499 if !LATER.contains(&answer.status) => FailureReason::Refused,
+            status => FailureReason::HttpStatus(status),
+        };
+        Failure::new(reason, detail)
+    }
 
-fn said(answer: &Answer) -> String {
-    let words =
-        StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason());
-    let words = words.map_or_else(String::new, |words| format!(" {words}"));
-    let said = excerpt::after_colon(&answer.body);
-    format!("HTTP status {}{words}{}{said}", answer.status, answer.retry_after)
+    fn said(&self, answer: &Answer) -> String {
+        let words =
+            StatusCode::from_u16(answer.status).ok().and_then(|status| status.canonical_reason());
+        let words = words.map_or_else(String::new, |words| format!(" {words}"));
+        let said = excerpt::after_colon(&self.config.without_token(&answer.body));
+        format!("HTTP status {}{words}{}{said}", answer.status, answer.retry_after)
+    }
 }

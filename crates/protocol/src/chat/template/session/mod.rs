@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use throng_observation::{Failure, FailureReason};
-use throng_scenario::{ChatText, ChatVariable, chat_pattern_is_in};
+use throng_scenario::{ChatText, ChatVariable, chat_pattern_is_in, masked_text};
 
 mod answer;
 
@@ -77,6 +77,11 @@ impl Template {
         chat_pattern_is_in(&self.filled(pattern, ""), line)
     }
 
+    /// The beginning of what the server said.
+    fn excerpt(&self, line: &str) -> String {
+        excerpt(&self.config.without_token(line))
+    }
+
     /// Sends a text; over an event stream to `path`, as the request that is returned.
     fn send(&mut self, text: &ChatText, with: &str, path: Option<&ChatText>) -> Option<PostId> {
         let text = self.filled(text, with);
@@ -126,7 +131,7 @@ impl Template {
     fn line(&mut self, now: Instant, line: &str) -> Result<Vec<Event>, Failure> {
         let template = std::sync::Arc::clone(&self.config.template);
         if let Some(pong) = &template.pong
-            && let Some(rest) = line.strip_prefix(pong.on.as_str())
+            && let Some(rest) = line.strip_prefix(pong.on.written())
         {
             self.send(&pong.send, rest, template.http.pong.as_ref());
             return Ok(Vec::new());
@@ -139,7 +144,7 @@ impl Template {
         if template.kicked.iter().any(|pattern| self.is_in(pattern, line)) {
             return Err(Failure::new(
                 FailureReason::Kicked,
-                format!("removed from the room: {}", excerpt(line)),
+                format!("removed from the room: {}", self.excerpt(line)),
             ));
         }
         if !matches!(self.state, State::Joins { .. }) {
@@ -151,7 +156,7 @@ impl Template {
         if template.refused.iter().any(|pattern| self.is_in(pattern, line)) {
             return Err(Failure::new(
                 FailureReason::Refused,
-                format!("refused: {}", excerpt(line)),
+                format!("refused: {}", self.excerpt(line)),
             ));
         }
         if let State::Joins { expect, .. } = &mut self.state {
@@ -185,7 +190,7 @@ impl Template {
     /// Its nickname is taken: the join begins again where it was named.
     fn next_nick(&mut self, now: Instant, line: &str) -> Result<Vec<Event>, Failure> {
         if self.tried >= NICKS_MAX {
-            let detail = format!("all nicknames that were tried are taken: {}", excerpt(line));
+            let detail = format!("all nicknames that were tried are taken: {}", self.excerpt(line));
             return Err(Failure::new(FailureReason::Refused, detail));
         }
         self.tried += 1;
@@ -254,7 +259,7 @@ impl Session for Template {
         match &self.state {
             State::Joins { expect, overdue_at, step, .. } if now >= *overdue_at => {
                 let what = match expect {
-                    Some(expect) => format!("`{}`", excerpt(expect)),
+                    Some(expect) => format!("`{}`", excerpt(&masked_text(expect))),
                     None => "answer".to_owned(),
                 };
                 return late(format!(
