@@ -28,7 +28,7 @@ mod fetches;
 pub use channel_error::{ChannelError, Close};
 pub use channels::{Message, Open, Opening, StreamPeer, TOLD, Transmit};
 pub use fetches::{
-    Demand, DownloadEvent, HttpVersion, KeptPath, IGNORED_EVERY, Request, Response, TransportState,
+    Demand, DownloadEvent, HttpVersion, IGNORED_EVERY, KeptPath, Request, Response, TransportState,
 };
 
 /// One member of the crowd.
