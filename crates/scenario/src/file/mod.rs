@@ -1,5 +1,5 @@
-//! The schema of the scenario file: types for the JSON Schema and for writing TOML, which leaves out
-//! what is `None`.
+//! The schema of the scenario file: types for the JSON Schema and for writing TOML, which leaves
+//! out what is `None`.
 
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::Serialize;

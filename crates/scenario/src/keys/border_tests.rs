@@ -1,5 +1,5 @@
-//! What a schema takes is what is read: values near and beyond what is allowed, of tables whose keys
-//! depend on each other or on the target.
+//! What a schema takes is what is read: values near and beyond what is allowed, of tables whose
+//! keys depend on each other or on the target.
 
 use crate::Scenario;
 
