@@ -2,7 +2,7 @@
 """Asks a Prometheus what the panels of deploy/grafana ask, for scripts/prometheus_proof.sh. A query
 whose metrics some run gives must have an answer, and a metric that no run gives must be of what no
 run does: chats, publishers. A second Prometheus, which takes native histograms, has each histogram
-with as many values, and the same quantile as the first.
+with as many values, and the same median as the first.
 
     scripts/prometheus_queried.py PORT PORT-OF-NATIVE PORT-OF-A-RUN...
 """
@@ -23,7 +23,7 @@ WHERE_LONG = {"throng_verdict", "throng_capacity"}
 VARIABLES = {"$__rate_interval": "20s", "$__range": "30s", "$__interval": "5s"}
 # What only shows when something is wrong.
 BOUND = re.compile(r"\s*(==|>)\s*[\d.]+\s*$")
-QUANTILE, NEAR = 0.5, 0.15
+QUANTILE, NEAR, WIDTH, LEAST_S = 0.5, 0.15, 2.5, 0.005
 
 
 def get(port, path):
@@ -83,8 +83,15 @@ def check_native(histograms):
             (classic, f"sum by (le) ({name}_bucket)"), (native, f"sum ({name})"))}
         values = [of_all[port][0][1] if of_all[port] else None for port in (classic, native)]
         print(f"{name}: {counts[0]:.0f} and {counts[1]:.0f} values, median {values}")
-        is_right &= is_same and None not in values
+        is_right &= is_same and None not in values and is_near(*values)
     return is_right and len(histograms) >= 4
+
+
+def is_near(of_classic, of_native):
+    """A classic bucket is up to two and a half times as wide as its lower bound; below the least
+    one both may be anything."""
+    ratio = of_native / of_classic if of_classic else 0
+    return 1 / WIDTH <= ratio <= WIDTH or max(of_classic, of_native) <= LEAST_S
 
 
 def main():
