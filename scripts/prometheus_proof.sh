@@ -59,7 +59,8 @@ run() { # NAME PORT COMMAND...: with the figures at PORT
     --output "$work/$name.run"
 }
 whep=whep+http://127.0.0.1
-run view "$views" view "$whep:$stage/whep" -n 8 --every 200ms --for 90s --watch "pid=$stage_pid"
+run view "$views" view "$whep:$stage/whep" -n 8 --every 200ms --for 90s --watch "pid=$stage_pid" \
+  --objective "video.loss p95 < 1%"
 run find "$finds" find "$whep:$full/whep" --budget 90s
 run play "$plays" view "http://127.0.0.1:$files/film.mp4" -n 3 --every 1s --for 90s
 run fleet "$fleets" view "$whep:$stage/whep" -n 4 --every 1s --for 90s \
