@@ -99,6 +99,8 @@ pub enum FailureReason {
     Tcp,
     /// QUIC, the transport of HTTP/3, was refused, lost or timed out.
     Quic,
+    /// SRT did not come up: nobody answered its handshake in time.
+    Srt,
     /// TLS did not come up (certificate, protocol).
     Tls,
     /// The server answered with this HTTP status where another was needed.
@@ -167,6 +169,7 @@ impl FailureReason {
             Self::Dns => "dns".into(),
             Self::Tcp => "tcp".into(),
             Self::Quic => "quic".into(),
+            Self::Srt => "srt".into(),
             Self::Tls => "tls".into(),
             Self::HttpStatus(status) => format!("http_{status}"),
             Self::RtspStatus(status) => format!("rtsp_{status}"),
@@ -202,6 +205,7 @@ impl FailureReason {
             "dns" => Self::Dns,
             "tcp" => Self::Tcp,
             "quic" => Self::Quic,
+            "srt" => Self::Srt,
             "tls" => Self::Tls,
             "protocol" => Self::Protocol,
             "unsupported" => Self::Unsupported,
@@ -257,6 +261,7 @@ impl FailureReason {
             Self::Dns
             | Self::Tcp
             | Self::Quic
+            | Self::Srt
             | Self::Tls
             | Self::Protocol
             | Self::Unsupported
@@ -293,6 +298,7 @@ impl FailureReason {
             Self::Dns
             | Self::Tcp
             | Self::Quic
+            | Self::Srt
             | Self::Tls
             | Self::Unsupported
             | Self::CodecRefused
@@ -388,6 +394,7 @@ mod tests {
             F::Dns,
             F::Tcp,
             F::Quic,
+            F::Srt,
             F::Tls,
             F::HttpStatus(404),
             F::RtspStatus(461),
@@ -425,6 +432,7 @@ mod tests {
         use FailureReason as F;
         for reason in [
             F::Tcp,
+            F::Srt,
             F::Dns,
             F::CodecRefused,
             F::Unauthorized,

@@ -17,6 +17,17 @@ const NGINX: &str = "/usr/sbin/nginx";
 /// Debian's `libnginx-mod-rtmp`.
 const RTMP_MODULE: &str = "/usr/lib/nginx/modules/ngx_rtmp_module.so";
 
+/// Whether an ffmpeg with SRT is installed; where it is not, the test is skipped.
+#[must_use]
+pub fn ffmpeg_has_srt() -> bool {
+    let protocols = Command::new("ffmpeg").args(["-hide_banner", "-protocols"]).output();
+    let has = protocols.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains("srt\n"));
+    if !has {
+        skipped("ffmpeg with SRT is not installed (scripts/setup.sh test)");
+    }
+    has
+}
+
 /// A server that takes one stream; it ends when dropped.
 #[derive(Debug)]
 pub struct IngestServer {
@@ -75,9 +86,7 @@ impl IngestServer {
     /// # Errors
     /// When it cannot be started.
     pub fn ffmpeg_srt() -> Result<Option<Self>, SimError> {
-        let protocols = Command::new("ffmpeg").args(["-hide_banner", "-protocols"]).output();
-        if !protocols.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains("srt\n")) {
-            skipped("ffmpeg with SRT is not installed (scripts/setup.sh test)");
+        if !ffmpeg_has_srt() {
             return Ok(None);
         }
         let folder = tempfile::tempdir()?;

@@ -163,6 +163,7 @@ pub(super) fn what(reason: &FailureReason) -> &'static str {
         FailureReason::Dns => "the server's name has no address",
         FailureReason::Tcp => "no TCP connection to the server",
         FailureReason::Quic => "no QUIC connection to the server",
+        FailureReason::Srt => "no SRT connection to the server",
         FailureReason::Tls => "no TLS with the server",
         FailureReason::HttpStatus(_) => "the server answered with an HTTP error",
         FailureReason::RtspStatus(_) => "the server answered with an RTSP error",
@@ -231,6 +232,10 @@ pub(super) fn change(reason: &FailureReason) -> &'static str {
         FailureReason::Quic => {
             "Does the server speak HTTP/3, and does it listen on UDP at this address and port (ss \
              -lun)? A firewall in between may drop UDP"
+        }
+        FailureReason::Srt => {
+            "Is the server running, and does it listen on UDP at this address and port (ss -lun)? \
+             A firewall in between may drop UDP"
         }
         FailureReason::Tls => {
             "Check the server's certificate (--tls-ca makes throng trust a private issuer) and its \

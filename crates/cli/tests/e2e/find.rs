@@ -99,6 +99,29 @@ fn a_server_that_refuses_all_is_distinguished_from_a_full_one() {
     }
 }
 
+/// Ten to fifteen seconds each: a baseline, and an FFmpeg that looks for a server twice, for SRT
+/// three seconds each time.
+#[test]
+fn nobody_who_listens_for_publishers_of_ffmpeg_is_told_at_once() {
+    if !throng_sim::ingest::ffmpeg_has_srt() {
+        return;
+    }
+    let clock = ["--set", "crowd.publish={ video = \"144p\", burn_clock = true }"];
+    for (target, more, reason) in [
+        ("publish+rtmp://127.0.0.1:9/live/k", &clock[..], "tcp"),
+        ("publish+srt://127.0.0.1:9", &[][..], "srt"),
+    ] {
+        let find = [&["find", target, "--start", "1"][..], more, &SHORT].concat();
+        let ran = run(None, &find).expect_code(3);
+        assert!(figure(&ran.summary(), "duration_s") < 30.0, "{ran}");
+        assert!(ran.stdout.starts_with("None of "), "{ran}");
+        assert!(ran.stdout.contains(&format!("failed with {reason}")), "{ran}");
+        let says = format!("nobody is served, whatever the load: {reason}: ");
+        assert!(ran.stderr.contains(&says), "{ran}");
+        assert_eq!(figure(&ran.summary(), "participants.failed"), 2.0, "{ran}");
+    }
+}
+
 /// A minute and a half: a search, which holds what failed in its first minute once more.
 #[test]
 fn a_value_that_varies_is_answered_with_a_value() {

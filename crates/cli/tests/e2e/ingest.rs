@@ -99,7 +99,7 @@ fn publishers_that_are_refused_or_find_nobody_fail_and_say_why() {
         (
             format!("publish+rtmp://{nobody}/live/k"),
             "{ video = \"360p\", burn_clock = true }",
-            "signalling_closed",
+            "tcp",
             "Connection refused",
         ),
     ] {

@@ -15,8 +15,9 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::task::JoinHandle;
 
-/// Lines of its standard error that are kept, for the reason of its end.
-const LAST_WORDS: usize = 3;
+/// Lines of its standard error that are kept, for the reason of its end: newer versions of FFmpeg
+/// say three more behind it.
+const LAST_WORDS: usize = 5;
 
 /// How long they may take to be read once it has ended: a child of its own may keep the pipe open.
 const LAST_WORDS_WITHIN: Duration = Duration::from_millis(500);

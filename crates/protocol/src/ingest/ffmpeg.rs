@@ -98,6 +98,31 @@ pub(super) fn preset(options: &[(&str, String)]) -> Result<Option<Secret>, Failu
     Ok((!lines.is_empty()).then(|| Secret::new(lines)))
 }
 
+/// What libsrt says before FFmpeg's own words where a server answers the handshake by a refusal.
+const SRT_REFUSED: &str = "REJECT reported from HS processing: ";
+
+/// How it goes on where the passphrase is wrong, or one of the two sides has none.
+const PASSPHRASE_REFUSED: [&str; 2] = ["Incorrect passphrase", "Password required or unexpected"];
+
+/// Why an FFmpeg that ended with these words never published. All that names the target are words
+/// of its protocols that say for sure what it did; others say no more than that FFmpeg ended.
+pub(super) fn reason(words: &str) -> FailureReason {
+    // The last line of any version is of the connection, with the system's error.
+    if words.ends_with(": Connection refused") {
+        return FailureReason::Tcp;
+    }
+    if let Some((_, why)) = words.split_once(SRT_REFUSED) {
+        let is_of_passphrase = PASSPHRASE_REFUSED.iter().any(|known| why.starts_with(known));
+        return if is_of_passphrase { FailureReason::Unauthorized } else { FailureReason::Refused };
+    }
+    // Its handshake was in vain. FFmpeg has one error for that, whatever libsrt knows of it.
+    let is_srt = |line: &str| line.contains("Connection to srt://");
+    if words.split("; ").any(|line| is_srt(line) && line.ends_with("failed: Input/output error")) {
+        return FailureReason::Srt;
+    }
+    FailureReason::SignallingClosed
+}
+
 /// What FFmpeg says of its progress on its standard output.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
@@ -166,6 +191,29 @@ mod tests {
         for value in ["a\nmetadata=x", "a\r", &"k".repeat(1_000)] {
             let error = lines(value).unwrap_err();
             assert!(error.detail.contains("streamid") && !error.detail.contains(value));
+        }
+    }
+
+    #[test]
+    fn only_words_that_are_sure_name_the_target() {
+        use FailureReason::{Refused, SignallingClosed, Srt, Tcp, Unauthorized};
+        let srt = "[srt @ 0x1] Connection to srt://127.0.0.1:9 failed: Input/output error; \
+                   srt://127.0.0.1:9: Input/output error";
+        let refused = |why: &str| format!("SRT.cn: {SRT_REFUSED}{why} - not processing; {srt}");
+        for (words, expect) in [
+            ("[rtmp @ 0x1] Cannot open connection; rtmp://[::1]:9: Connection refused", Tcp),
+            ("Error opening output file x.; Error opening output files: Connection refused", Tcp),
+            (srt, Srt),
+            (refused("Incorrect passphrase").as_str(), Unauthorized),
+            (refused("Password required or unexpected").as_str(), Unauthorized),
+            (refused("Listener's backlog exceeded").as_str(), Refused),
+            ("[rtmp @ 0x1] Server error: Connection refused by live", SignallingClosed),
+            ("[srt @ 0x1] Connection to srt://[::1]:9 failed: Exit requested", SignallingClosed),
+            ("rtmp://127.0.0.1:9: Input/output error", SignallingClosed),
+            ("", SignallingClosed),
+        ] {
+            let said = format!("ffmpeg ended (exit status: 1): {words}");
+            assert_eq!(reason(&said), expect, "{said}");
         }
     }
 

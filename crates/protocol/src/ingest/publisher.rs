@@ -231,7 +231,11 @@ impl Publisher {
     }
 
     fn closed(&mut self, now: Instant, why: ChannelError) {
-        let failure = if self.is_active() { why.after_opening() } else { why.into() };
+        let failure = match why {
+            why if self.is_active() => why.after_opening(),
+            ChannelError::Process(words) => Failure::new(ffmpeg::reason(&words), words),
+            why => why.into(),
+        };
         self.end(now, Outcome::Failed(failure));
     }
 

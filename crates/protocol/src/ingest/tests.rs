@@ -326,7 +326,15 @@ fn ffmpeg_gets_a_file_in_real_time_and_plays_once_it_has_sent() {
     assert_eq!(fixture.reached().last(), Some(&Phase::Playing));
     let rate = fixture.sent.len() as f64 * 8.0 / 1e3;
     assert!((100.0..220.0).contains(&rate), "{rate} kbit/s");
-    let why = ChannelError::Process("ffmpeg ended (exit status: 1): Connection refused".into());
-    fixture.input(Input::Closed { channel: SIGNALLING, why });
-    assert!(fixture.failure().1.ends_with("Connection refused"), "{:?}", fixture.failure());
+    let words = "ffmpeg ended (exit status: 1): rtmp://127.0.0.1: Connection refused";
+    let ends = |mut fixture: Fixture| {
+        let why = ChannelError::Process(words.into());
+        fixture.input(Input::Closed { channel: SIGNALLING, why });
+        fixture.failure()
+    };
+    // The server was there: it is lost.
+    assert_eq!(ends(fixture), (FailureReason::SignallingClosed, words.to_owned()));
+    let mut nobody = Fixture::new("http://127.0.0.1:1935/live/k", IngestProtocol::Rtmp, true);
+    nobody.opens();
+    assert_eq!(ends(nobody), (FailureReason::Tcp, words.to_owned()));
 }
