@@ -208,6 +208,11 @@ impl Quantity {
         }
     }
 
+    /// Whether it is the latency of live streams, which runs measure by different bases.
+    pub(crate) fn is_latency(self) -> bool {
+        matches!(self, Self::Metric { metric: Metric::Latency, .. })
+    }
+
     /// A value with its unit; `never` where too many failed to reach it.
     #[must_use]
     pub fn show(self, value: f64) -> String {

@@ -8,10 +8,10 @@ use throng_analysis::bottleneck::BottleneckVerdict;
 use throng_analysis::comparison::{Figure, blocks, machines::Facts};
 use throng_analysis::experiment::mean;
 use throng_analysis::windows::{SecondQuality, quality_by_second};
-use throng_observation::Received;
 use throng_observation::host::catalogue as metric;
 use throng_observation::host::measured::{Host, Window, hosts};
 use throng_observation::run::RunData;
+use throng_observation::{LatencyBasis, Received};
 use throng_scenario::Metric;
 
 use crate::figures::Figures;
@@ -63,6 +63,8 @@ pub struct MeasuredRun {
     pub is_lower_bound: bool,
     /// The step in which the capacity was searched.
     pub capacity_step: u32,
+    /// What the latency of live streams was measured by; `None` where none was played.
+    pub latency_basis: Option<LatencyBasis>,
     /// The figures.
     pub figures: BTreeMap<Quantity, Figure>,
     /// The objectives, and whether each was met; `None` if it was not measured.
@@ -109,6 +111,10 @@ impl MeasuredRun {
                 .as_ref()
                 .is_some_and(|capacity| capacity.verdict == AT_LEAST),
             capacity_step: run.holds.iter().map(|hold| hold.step).max().unwrap_or(1).max(1),
+            latency_basis: summary
+                .playback
+                .as_ref()
+                .and_then(|playback| Some(playback.latency.as_ref()?.basis())),
             figures: Meter::of(run, summary, &watched).all(&quantities),
             objectives: objectives
                 .iter()

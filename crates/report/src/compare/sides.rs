@@ -8,6 +8,7 @@ use throng_scenario::differences;
 
 use super::measured::GENERATOR;
 use super::{ComparedLimits, MeasuredRun, ScenarioDifference};
+use crate::playback::basis_words;
 
 /// The facts in which the machines of any two runs differ. All are compared with the first run of
 /// the base.
@@ -106,6 +107,20 @@ pub(crate) fn scenario_differences(runs: &[&MeasuredRun]) -> Vec<ScenarioDiffere
         }
     }
     found.into_iter().collect()
+}
+
+/// Why the latency of these runs cannot be compared; `None` if all measured it by one basis.
+pub(super) fn unlike_latency(runs: &[&MeasuredRun]) -> Option<String> {
+    let mut measured = runs.iter().filter_map(|run| Some((run, run.latency_basis?)));
+    let (first, basis) = measured.next()?;
+    let (other, unlike) = measured.find(|(_, other)| *other != basis)?;
+    Some(format!(
+        "{} measured it {}, {} {}",
+        first.folder,
+        basis_words(basis),
+        other.folder,
+        basis_words(unlike)
+    ))
 }
 
 /// The limit of each side, and whether it moved.

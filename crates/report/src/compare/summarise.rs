@@ -4,7 +4,9 @@ use throng_analysis::comparison::{
     Basis, ComparisonVerdict, Difference, Figure, Judged, Question, judge,
 };
 
-use super::sides::{limits, machine_differences, machine_notes, scenario_differences};
+use super::sides::{
+    limits, machine_differences, machine_notes, scenario_differences, unlike_latency,
+};
 use super::{
     COMPARE_VERSION, CompareOutcome, CompareReport, CompareSide, ComparedObjective,
     ComparedQuantity, ComparedRun, MeasuredRun, text,
@@ -194,6 +196,7 @@ fn compare(
         report.quantities.push(row(quantity, is_asked, question, judged));
     }
     withhold_at_least(report, base, new);
+    withhold_unlike_latency(report, &all().collect::<Vec<_>>());
     report.objectives = objectives(report, base, new);
 }
 
@@ -324,6 +327,19 @@ fn withhold_at_least(report: &mut CompareReport, base: &[&MeasuredRun], new: &[&
                 "the largest load that was tried passed: raise the ceiling of the search".into(),
             );
         }
+    }
+}
+
+/// Latency to the end of the playlist lacks what latency by dates has: their difference is none of
+/// the server.
+fn withhold_unlike_latency(report: &mut CompareReport, all: &[&MeasuredRun]) {
+    let Some(why) = unlike_latency(all) else { return };
+    let rows = report.quantities.iter_mut();
+    for row in rows.filter(|row| Quantity::of_key(&row.key).is_some_and(Quantity::is_latency)) {
+        (row.difference, row.difference_ratio) = (None, None);
+        (row.interval, row.p_corrected) = (None, None);
+        row.verdict = ComparisonVerdict::NotDecided;
+        row.note = Some(why.clone());
     }
 }
 

@@ -11,6 +11,7 @@ use throng_observation::{Distribution, Failure, FailureReason, Outcome, Phase, R
 use super::*;
 use crate::junit::TestOutcome;
 use crate::markdown::tests::is_well_formed;
+use crate::playback::tests::players;
 use crate::{Quantity, example, html, markdown, planned_objectives, summarise as summary_of};
 
 const SCENARIO: &str = "objectives = [\"video.loss < 1%\", \"video.delay p95 < 100ms\"]\n[target]\n\
@@ -215,6 +216,49 @@ fn an_outage_to_the_end_lowers_what_was_received() {
     };
     let (whole, cut) = (received(60), received(20));
     assert!(whole > 0.0 && (cut / whole - 0.2).abs() < 1e-9, "{cut} of {whole}");
+}
+
+/// Viewers of a live stream for 30 s, so far behind it by the dates of its playlist, or to its end
+/// where it has none.
+fn live(is_dated: bool, behind_us: u64) -> RunData {
+    let mut run = players(0);
+    let scenario = "objectives = [\"latency p95 < 25s\"]\n[target]\n\
+                    url = \"http://127.0.0.1:8080/live.m3u8\"\n[crowd]\nsize = 100\n\
+                    [run]\nduration = \"30s\"\nwarm_up = \"5s\"\n";
+    example::plan(&mut run, scenario);
+    run.info.generator_host = machine();
+    for row in &mut run.playback {
+        row.dates_ahead = Some(0);
+        (0..100).for_each(|_| row.edge_latency_us.record(behind_us));
+        (0..100).filter(|_| is_dated).for_each(|_| row.latency_us.record(behind_us));
+    }
+    run
+}
+
+#[test]
+fn latency_by_unlike_bases_is_not_decided_and_both_are_said() {
+    let three = |is_dated: bool, behind_s: u64| {
+        [0, 500_000, 1_000_000].map(|more_us| live(is_dated, behind_s * 1_000_000 + more_us))
+    };
+    let like = compare(&three(true, 12), &three(true, 22));
+    assert_eq!(verdict(&like, "latency p95"), ComparisonVerdict::Worse, "{like:#?}");
+    let [first, second, _] = three(true, 12);
+    let mixed = [first, second, live(false, 12_000_000)];
+    for (base, new) in [
+        (three(true, 12), three(false, 22)),
+        (three(false, 22), three(true, 12)),
+        (mixed, three(true, 22)),
+    ] {
+        let report = compare(&base, &new);
+        let row = row(&report, "latency p95");
+        assert_eq!(row.verdict, ComparisonVerdict::NotDecided, "{row:#?}");
+        assert_eq!((row.difference, row.interval), (None, None));
+        assert_eq!(report.objectives[0].verdict, ComparisonVerdict::NotDecided);
+        let (text, page) = (text::summary(&report), html::compare::render(&report));
+        for words in [" measured it ", "by the playlist", "to the end of the playlist"] {
+            assert!(text.contains(words) && page.contains(words), "{words}: {text}");
+        }
+    }
 }
 
 #[test]

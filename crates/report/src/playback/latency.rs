@@ -53,21 +53,26 @@ impl LiveLatency {
 
     /// What it is measured by, and why not by dates where there are some.
     pub(super) fn by(&self) -> String {
+        let by = basis_words(self.basis());
         match (self.is_dated(), self.dates_ahead_ratio, self.undated_ratio) {
-            (true, _, _) => "by the playlist's dates and this host's clock".to_owned(),
+            (true, _, _) => by.to_owned(),
             (false, ahead, undated) if undated < 1.0 && undated > ahead => {
-                format!(
-                    "to the end of the playlist, as {} of the player-seconds have no dates",
-                    percent(undated)
-                )
+                format!("{by}, as {} of the player-seconds have no dates", percent(undated))
             }
             (false, ahead, _) if ahead > 0.0 => format!(
-                "to the end of the playlist, as its dates are ahead of this host's clock in {} of \
-                 the player-seconds",
+                "{by}, as its dates are ahead of this host's clock in {} of the player-seconds",
                 percent(ahead)
             ),
-            (false, _, _) => "to the end of the playlist".to_owned(),
+            (false, _, _) => by.to_owned(),
         }
+    }
+}
+
+/// How latency by `basis` is measured, in words.
+pub(crate) fn basis_words(basis: LatencyBasis) -> &'static str {
+    match basis {
+        LatencyBasis::ProgramDateTime => "by the playlist's dates and this host's clock",
+        LatencyBasis::PlaylistEdge => "to the end of the playlist",
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod tests;
 
 pub(crate) use figures::PlaybackFigures;
 use latency::LiveLatency;
+pub(crate) use latency::basis_words;
 pub(crate) use peers::Peers;
 
 /// The players of a run. Startup and stalls of viewers cover the whole run, the other figures leave

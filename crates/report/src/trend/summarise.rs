@@ -6,6 +6,7 @@ use throng_analysis::comparison::{ComparisonVerdict, Direction};
 use super::{TREND_VERSION, TrendChange, TrendQuantity, TrendReport, TrendRun, text};
 use crate::Quantity;
 use crate::compare::{MeasuredRun, machine_differences, scenario_differences};
+use crate::playback::basis_words;
 
 /// The trend of `runs`, in any order.
 #[must_use]
@@ -76,16 +77,21 @@ fn one(
     excluded: &[Option<String>],
     margin_ratio: f64,
 ) -> TrendQuantity {
+    // Latency by another basis is no figure of the same kind.
+    let mut newest = runs.iter().zip(excluded).rev().filter(|(_, excluded)| excluded.is_none());
+    let basis = newest.find_map(|(run, _)| run.latency_basis);
     let values: Vec<Option<f64>> = runs
         .iter()
         .map(|run| {
             run.figures.get(&quantity).map(|figure| figure.value).filter(|value| value.is_finite())
         })
         .collect();
+    let counts = |run: &MeasuredRun| !quantity.is_latency() || run.latency_basis == basis;
     let counted: Vec<Option<f64>> = values
         .iter()
+        .zip(runs)
         .zip(excluded)
-        .map(|(value, excluded)| value.filter(|_| excluded.is_none()))
+        .map(|((value, run), excluded)| value.filter(|_| excluded.is_none() && counts(run)))
         .collect();
     let points = marks(&counted, |median| quantity.tolerance(margin_ratio, median).around(median));
     let is_better = |by: f64| (by > 0.0) == (quantity.direction() == Direction::Higher);
@@ -142,6 +148,13 @@ fn remarks(before: &MeasuredRun, run: &MeasuredRun) -> Vec<String> {
     }
     for one in machine_differences(&[before, run]) {
         remarks.push(format!("{} of {}: {} after {}", one.fact, one.machine, one.new, one.base));
+    }
+    if let Some((was, is)) = before.latency_basis.zip(run.latency_basis).filter(|(a, b)| a != b) {
+        remarks.push(format!(
+            "latency {} after {}: only runs that measure it as the newest does are judged by it",
+            basis_words(is),
+            basis_words(was)
+        ));
     }
     let limit =
         |run: &MeasuredRun| run.limit.as_ref().map_or("none".to_owned(), |(key, _)| key.clone());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use throng_analysis::comparison::Figure;
 use throng_analysis::comparison::trend::TrendMark;
+use throng_observation::LatencyBasis;
 use throng_observation::untrusted::is_harmful;
 
 use super::*;
@@ -78,6 +79,37 @@ fn runs_of_other_machines_loads_and_versions_are_marked() {
         "{report:#?}"
     );
     assert!(report.runs[7].remarks[0].contains("0.2.0 after 0.1.0"));
+}
+
+#[test]
+fn latency_by_another_basis_than_the_newest_is_neither_judged_nor_a_reference() {
+    use LatencyBasis::{PlaylistEdge, ProgramDateTime};
+    let latency = Quantity::of_key("latency p95").unwrap();
+    let trend = |bases: [LatencyBasis; 2]| {
+        let runs = (0..10).map(|day| {
+            let half = usize::from(day >= 5);
+            let value = [10_000.0, 14_000.0][half] + 10.0 * (day % 3) as f64;
+            MeasuredRun {
+                is_search: false,
+                latency_basis: Some(bases[half]),
+                figures: BTreeMap::from([(latency, Figure { value, parts: Vec::new() })]),
+                objectives: vec![("latency p95 < 25s".into(), latency, Some(true))],
+                ..run(day, 1.0)
+            }
+        });
+        summarise(runs.collect(), 0.05, "0.1.0")
+    };
+    let like = trend([ProgramDateTime; 2]);
+    assert_eq!(like.quantities[0].changes.len(), 1, "{like:#?}");
+    let unlike = trend([PlaylistEdge, ProgramDateTime]);
+    let quantity = &unlike.quantities[0];
+    assert!(quantity.changes.is_empty(), "{quantity:#?}");
+    assert_eq!(quantity.marks[4], TrendMark::NotJudged, "{quantity:#?}");
+    assert_eq!(quantity.marks[9], TrendMark::Usual, "{quantity:#?}");
+    let says = "latency by the playlist's dates and this host's clock after to the end of the \
+                playlist: ";
+    assert!(unlike.runs[5].remarks[0].starts_with(says), "{:?}", unlike.runs[5]);
+    assert!(like.runs.iter().all(|run| run.remarks.is_empty()), "{like:#?}");
 }
 
 #[test]
