@@ -16,7 +16,6 @@ use std::time::Instant;
 use clap::Parser;
 use throng_sim::cpu_steal::CpuTime;
 
-mod agreement;
 mod cgroup;
 mod conference;
 mod pion;

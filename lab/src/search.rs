@@ -6,10 +6,9 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use serde_json::Value;
 use tempfile::TempDir;
+use throng_sim::agreement;
 use throng_sim::namespace::Namespace;
 use throng_sim::priority::BeforeOthers as _;
-
-use crate::agreement;
 
 /// The environment of all planted limits.
 pub(crate) struct Lab {
@@ -156,16 +155,8 @@ impl Lab {
 
     /// What `users` need by the run in `folder`, used to the full.
     fn price(&self, folder: &Path, users: f64) -> anyhow::Result<Value> {
-        let viewers = format!("{:.0}", users.floor().max(1.0));
         let mut command = Command::new(&self.throng);
-        command.arg("price").arg(folder).args([
-            "--viewers",
-            &viewers,
-            "--target-utilisation",
-            "1",
-            "--json",
-        ]);
-        let output = command.output()?;
+        let output = command.arg("price").arg(folder).args(agreement::price_of(users)).output()?;
         serde_json::from_slice(&output.stdout)
             .with_context(|| String::from_utf8_lossy(&output.stderr).into_owned())
     }

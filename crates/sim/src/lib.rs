@@ -10,6 +10,8 @@ pub use support::SimError;
 mod outcome;
 pub use outcome::{not_tested, requires_root, skipped};
 
+pub mod agreement;
+
 pub mod namespace;
 
 pub mod priority;

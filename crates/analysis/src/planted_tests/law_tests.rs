@@ -278,8 +278,9 @@ fn a_floor_that_failed_itself_is_no_floor() {
 
 /// Resources of a whole server, what `price` calls them, and the one finding whose change gives
 /// more of it.
-const KEPT: [(Resource, SizedResource, &str); 6] = [
+const KEPT: [(Resource, SizedResource, &str); 7] = [
     (Resource::HostCpu, SizedResource::Cpu, "cpu_full"),
+    (Resource::ProcessCpu, SizedResource::Cpu, "cpu_full"),
     (Resource::NicSent, SizedResource::NicSent, "line_rate"),
     (Resource::Memory, SizedResource::Memory, "memory"),
     (Resource::Descriptors, SizedResource::Descriptors, "file_descriptors"),

@@ -9,6 +9,7 @@ use throng_sim::janus::{ADMIN_KEY, Janus};
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
+use crate::price;
 use crate::throng::{Ran, Running, Stage, figure, plain, run};
 
 /// No server listens there.
@@ -59,6 +60,7 @@ fn a_server_that_takes_twelve_has_a_capacity_of_twelve() {
     let refused = run.experience.iter().map(|row| row.clauses[0]).max();
     assert!(refused >= Some(1), "refused joins are among the users: {refused:?}");
     expect_reason(&ran, "not_connected");
+    price::agrees_with(&ran);
 }
 
 /// 35 s: a search, which holds its largest crowd twice, the second time for 8 s.

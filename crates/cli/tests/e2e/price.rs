@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 use throng_sim::namespace::Namespace;
-use throng_sim::requires_root;
+use throng_sim::{agreement, requires_root};
 
-use crate::throng::{Stage, figure, plain, run};
+use crate::throng::{Ran, Stage, figure, plain, run};
 
 const PRICES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/prices/");
 
@@ -14,6 +14,45 @@ fn said(args: &[&str]) -> (Option<i32>, String) {
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
         .concat();
     (output.status.code(), text)
+}
+
+/// Nothing in the answer contradicts what `throng price` says of the same folder: what the crowd
+/// that its change would give needs, and how many users one more of each resource serves, which its
+/// page says too.
+#[track_caller]
+pub(crate) fn agrees_with(ran: &Ran) {
+    let Some(users) = agreement::predicted(&ran.summary()) else { return };
+    let (folder, asked) = (ran.folder().display().to_string(), agreement::price_of(users));
+    let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+    let output = plain(&[&["price", &folder][..], &asked[..]].concat());
+    let price: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|wrong| panic!("{wrong}: {output:?}\n{ran}"));
+    assert_eq!(agreement::contradiction(&ran.summary(), &price), None, "{price:#}\n{ran}");
+
+    let page = std::fs::read_to_string(ran.folder().join("report.html")).unwrap();
+    let (_, text) = said(&["price", &folder, "--viewers", "100"]);
+    for (resource, users) in sizes(&page) {
+        let is_it = |line: &str| line.contains(resource) && line.contains(users);
+        assert!(text.lines().any(is_it), "{resource}: {users}\n{text}\n{ran}");
+    }
+}
+
+/// The section *Size* of a page: a resource, and the users that one more of it serves.
+fn sizes(page: &str) -> Vec<(&str, &str)> {
+    let Some((_, section)) = page.split_once(">Size</a></h2>") else { return Vec::new() };
+    let table = section.split("</table>").next().unwrap_or_default();
+    let cells = table.split("</td>").filter_map(|cell| Some(cell.rsplit_once('>')?.1));
+    let cells: Vec<&str> = cells.collect();
+    cells.chunks_exact(2).filter_map(|row| Some((*row.first()?, *row.get(1)?))).collect()
+}
+
+#[test]
+fn the_sizes_of_a_page_are_read() {
+    let page = "<h2 id=\"size\"><a href=\"#size\">Size</a></h2><div><table><tbody><tr><td>CPU</td>\
+                <td class=\"n\">20.1 per core (19–21)</td></tr></tbody></table></div>\
+                <table><tr><td>other</td><td>1</td></tr></table>";
+    assert_eq!(sizes(page), [("CPU", "20.1 per core (19–21)")]);
+    assert!(sizes("<h2>Other</h2>").is_empty());
 }
 
 /// 25 s: 5 s of the idle server, and five loads of 4 s each.

@@ -8,8 +8,8 @@ use throng_sim::janus::Janus;
 use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 
-use crate::page;
 use crate::throng::{Stage, figure, run};
+use crate::{page, price};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 
@@ -119,6 +119,7 @@ fn the_one_worker_of_a_full_stage_is_named() {
         "{hottest:#}\n{ran}"
     );
     assert!(ran.stdout.contains("hottest thread"), "{ran}");
+    price::agrees_with(&ran);
 }
 
 #[test]

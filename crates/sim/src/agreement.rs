@@ -5,8 +5,9 @@ use serde_json::Value;
 
 /// A resource in `demand[]`, what `throng price` calls it, and the one finding whose change gives
 /// more of it.
-const KEPT: [(&str, &str, &str); 6] = [
+const KEPT: [(&str, &str, &str); 7] = [
     ("host_cpu", "cpu", "cpu_full"),
+    ("process_cpu", "cpu", "cpu_full"),
     ("nic_sent", "nic_sent", "line_rate"),
     ("memory", "memory", "memory"),
     ("descriptors", "descriptors", "file_descriptors"),
@@ -16,14 +17,23 @@ const KEPT: [(&str, &str, &str); 6] = [
 /// A need of this much more than there is contradicts: `price` is asked for whole viewers.
 const SLACK: f64 = 1.02;
 
-/// The crowd that the change would give; `None` where nothing is predicted.
-pub(crate) fn predicted(summary: &Value) -> Option<f64> {
+/// The crowd that the change would give, by `summary.json`; `None` where nothing is predicted.
+#[must_use]
+pub fn predicted(summary: &Value) -> Option<f64> {
     summary["bottleneck"]["prediction"]["users"].as_f64()
 }
 
+/// The arguments by which `throng price RUN` says what `users` need, used to the full.
+#[must_use]
+pub fn price_of(users: f64) -> [String; 5] {
+    let viewers = format!("{:.0}", users.floor().max(1.0));
+    ["--viewers", &viewers, "--target-utilisation", "1", "--json"].map(str::to_owned)
+}
+
 /// The need of that crowd that is beyond a limit, in a sentence; `None` if the two agree. `price`
-/// is that of the crowd at a target utilisation of 1.
-pub(crate) fn contradiction(summary: &Value, price: &Value) -> Option<String> {
+/// is what [`price_of`] the crowd prints.
+#[must_use]
+pub fn contradiction(summary: &Value, price: &Value) -> Option<String> {
     let users = predicted(summary)?;
     let finding = summary["bottleneck"]["finding"].as_str().unwrap_or_default();
     KEPT.into_iter().filter(|(.., relieved_by)| *relieved_by != finding).find_map(
@@ -74,6 +84,21 @@ mod tests {
         let need = |resource: &str, value: f64| json!({ "resource": resource, "used": { "value": value } });
         let needs = [need("cpu", cores), need("memory", 1.5e9), need("nic_sent", 1e12)];
         contradiction(&summary, &json!({ "size": { "needs": needs } }))
+    }
+
+    #[test]
+    fn processes_that_need_more_cores_than_there_are_contradict() {
+        let summary = |limit: f64| {
+            json!({
+                "bottleneck": { "finding": "gil", "prediction": { "users": 80.0 } },
+                "demand": [{ "resource": "process_cpu", "limit": limit }],
+            })
+        };
+        let price =
+            json!({ "size": { "needs": [{ "resource": "cpu", "used": { "value": 3.0 } }] } });
+        let expect = "it would give 80, which need 3.0 of 2.0 cpu by its price";
+        assert_eq!(contradiction(&summary(2.0), &price).as_deref(), Some(expect));
+        assert_eq!(contradiction(&summary(4.0), &price), None);
     }
 
     #[test]
