@@ -174,12 +174,22 @@ impl<'a> Context<'a> {
     /// The series of the metric that is nearest to its limit at the onset, its values, and the
     /// limit.
     pub(crate) fn fullest(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading, f64)> {
+        self.fullest_of(metric, |_| true)
+    }
+
+    /// The same among the wanted series.
+    pub(crate) fn fullest_of(
+        &self,
+        metric: &Metric,
+        is_wanted: impl Fn(&MeasuredSeries<'_>) -> bool,
+    ) -> Option<(MeasuredSeries<'a>, Reading, f64)> {
         let list = self.host.metric(metric.name);
         let share = |series: &MeasuredSeries<'_>| {
             Some(series.max(self.onset)? / series.limit().filter(|l| *l > 0.0)?)
         };
         let (series, _) = list
             .iter()
+            .filter(|series| is_wanted(series))
             .filter_map(|series| Some((series, share(series)?)))
             .max_by(|a, b| a.1.total_cmp(&b.1))?;
         let limit = series.limit()?;

@@ -21,7 +21,7 @@ fn cause(run: &RunData) -> Bottleneck {
     explain(run, Goal::Acceptable).bottleneck
 }
 
-fn event(run: &mut RunData, at_ms: i64, name: &str, pid: u32, end: Option<ProcessEnd>) {
+pub(super) fn event(run: &mut RunData, at_ms: i64, name: &str, pid: u32, end: Option<ProcessEnd>) {
     let kind =
         if end.is_some() { HostEventKind::ProcessEnded } else { HostEventKind::ProcessFound };
     let process = ProcessEvent { target: 0, name: name.into(), pid, end };
@@ -31,7 +31,13 @@ fn event(run: &mut RunData, at_ms: i64, name: &str, pid: u32, end: Option<Proces
 }
 
 /// A process that lives from one second to another.
-fn life(run: &mut RunData, (from_s, until_s): (i64, i64), name: &str, pid: u32, how: HowEnded) {
+pub(super) fn life(
+    run: &mut RunData,
+    (from_s, until_s): (i64, i64),
+    name: &str,
+    pid: u32,
+    how: HowEnded,
+) {
     event(run, from_s * 1_000, name, pid, None);
     event(run, until_s * 1_000, name, pid, Some(ProcessEnd::new(how)));
 }
@@ -233,13 +239,21 @@ fn one_kill_for_lack_of_memory_is_the_cause() {
             "The kernel killed media (PID 7) for lack of memory: control group /media may use 490 MB",
         ),
     ] {
-        let found = cause(&killed(by));
+        let run = killed(by);
+        let found = cause(&run);
         assert_eq!(
             (found.finding.as_deref(), found.title.as_str()),
             (Some("memory"), title),
             "{found:#?}"
         );
         assert_eq!(found.verdict, BottleneckVerdict::Bottleneck, "{found:#?}");
+        // The chart is that of the group's use against its limit, which is the first evidence.
+        let group = run.host.series.iter().find(|one| one.metric == "cgroup.memory").unwrap();
+        assert_eq!(found.series, [group.id.0], "{found:#?}");
+        let first = &found.evidence[0];
+        assert_eq!(first.counter, "cgroup.memory of /media, the most");
+        assert!(first.limit == Some(4.9e8) && first.fail > first.baseline, "{first:?}");
+        assert!(found.evidence[1].counter.starts_with("process.rss, "), "{found:#?}");
         let change = found.change.as_deref().unwrap_or_default();
         assert!(
             change.starts_with("A user takes 1") && change.contains(" MB, so that 490 MB fit "),
@@ -335,7 +349,7 @@ fn a_killed_transcoder_is_not_the_end_of_the_server() {
 }
 
 /// A plain run of 120 s in which all is well, until all 20 participants fail in its last second.
-fn ends_with_its_users() -> RunData {
+pub(super) fn ends_with_its_users() -> RunData {
     let end_us = 120_400_000;
     let mut sim = SimulatedRun::new();
     sim.is_search = false;

@@ -1,8 +1,9 @@
 //! The kernel killed a watched process for lack of memory: one event, and the whole cause.
 
 use throng_observation::RunTime;
-use throng_observation::host::Culprit;
 use throng_observation::host::catalogue as metric;
+use throng_observation::host::measured::MeasuredSeries;
+use throng_observation::host::{Culprit, SeriesId};
 use throng_observation::units::{bytes, count};
 
 use super::super::ended::Killed;
@@ -35,12 +36,11 @@ pub(super) fn candidate(context: &Context<'_>, killed: &Killed<'_>, rss: Reading
         (_, None) => String::new(),
     };
     let demand = context.demand_of(Resource::Memory, &life.process.name);
-    let mut evidence =
-        vec![Evidence::bytes("process.rss, all watched processes, the most", rss).limit(limit)];
-    if let Some((series, used, limit)) = context.fullest(&metric::CGROUP_MEMORY) {
-        let counter = format!("cgroup.memory of {}, the most", series.label("cgroup"));
-        evidence.push(Evidence::bytes(counter, used).limit(limit));
-    }
+    let rss = Evidence::bytes("process.rss, all watched processes, the most", rss).limit(limit);
+    let (mut evidence, series) = match of_group(context, group.map(String::as_str)) {
+        Some((line, series)) => (vec![line, rss], vec![series]),
+        None => (vec![rss], context.ids(&metric::PROCESS_RSS)),
+    };
     let once = Reading { base: Some(0.0), pass: Some(0.0), fail: Some(1.0), ..Reading::default() };
     let probably = if killed.is_certain { "" } else { "probably " };
     let event = Evidence::count(format!("{label} {probably}killed for lack of memory"), once);
@@ -52,7 +52,7 @@ pub(super) fn candidate(context: &Context<'_>, killed: &Killed<'_>, rss: Reading
         refuses: true,
         demand: demand.cloned(),
         crossed_at_s: at_s,
-        series: context.ids(&metric::PROCESS_RSS),
+        series,
         evidence,
         change: format!(
             "{}Use more memory (memory.max of the control group, MemoryMax= of the unit, the \
@@ -70,6 +70,17 @@ pub(super) fn candidate(context: &Context<'_>, killed: &Killed<'_>, rss: Reading
             "memory",
         )
     }
+}
+
+/// The use of the control group whose limit left no memory, and its series: that use is what the
+/// kernel compares with the limit. The group that the kernel named, else the fullest; `None` where
+/// none with a limit was watched.
+fn of_group(context: &Context<'_>, named: Option<&str>) -> Option<(Evidence, SeriesId)> {
+    let is_named = |series: &MeasuredSeries<'_>| Some(series.label("cgroup")) == named;
+    let group = context.fullest_of(&metric::CGROUP_MEMORY, is_named);
+    let (series, used, limit) = group.or_else(|| context.fullest(&metric::CGROUP_MEMORY))?;
+    let counter = format!("cgroup.memory of {}, the most", series.label("cgroup"));
+    Some((Evidence::bytes(counter, used).limit(limit), series.series.id))
 }
 
 /// Whether it is the only watched process that had memory then: others take a part of the limit.
