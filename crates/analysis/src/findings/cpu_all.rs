@@ -5,7 +5,7 @@ use throng_observation::host::catalogue as metric;
 use throng_observation::units::percent;
 
 use super::score::{USED_FROM, used_up};
-use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, ruled_out};
+use super::{Candidate, CheckResult, Evidence, HOST_BUSY, NoFinding, ruled_out, thread_log};
 use crate::context::{BUSY_MIN, Context, CpuLimit, OWN_SHARE_MIN, Reading, Thread, WAIT_MIN};
 use crate::demand::Resource;
 
@@ -142,6 +142,7 @@ impl<'c> HostCpu<'c> {
             let line = Evidence::ratio("host.cpu.nice of others, of all cores", self.low_priority);
             evidence.insert(2, line);
         }
+        evidence.extend(thread_log::of_all(context));
         evidence
     }
 }
