@@ -74,6 +74,12 @@ impl Knowledge {
         self.packs.iter().find_map(|pack| pack.log_pattern(pattern))
     }
 
+    /// Whether a scraped metric counts the bytes that the server receives from the sources of its
+    /// media.
+    pub(crate) fn is_ingest(&self, metric: &str) -> bool {
+        self.packs.iter().any(|pack| pack.is_ingest(metric))
+    }
+
     /// The log lines that speak of threads of this name.
     pub(crate) fn logs_of_thread(
         &self,

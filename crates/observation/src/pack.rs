@@ -241,6 +241,10 @@ pub struct KnownEndpoint {
     /// neither by `# TYPE` nor by `_total` that they do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<String>,
+    /// [Globs](glob_matches) on the names of metrics that count the bytes that the server receives
+    /// from the sources of its media.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ingest: Vec<String>,
     /// Labels that name single sessions: series that differ in nothing else are added up.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drop_labels: Vec<String>,
@@ -305,6 +309,14 @@ impl Pack {
         series
             .find(|series| glob_matches(&series.name, metric))
             .map(|series| series.meaning.as_str())
+    }
+
+    /// Whether a scraped metric counts the bytes that the server receives from the sources of its
+    /// media.
+    #[must_use]
+    pub fn is_ingest(&self, metric: &str) -> bool {
+        let mut globs = self.endpoints.iter().flat_map(|endpoint| &endpoint.ingest);
+        globs.any(|glob| glob_matches(glob, metric))
     }
 
     /// What a value read from the log means.

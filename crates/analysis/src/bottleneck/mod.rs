@@ -16,7 +16,7 @@ use crate::findings::gate::{Gate, gate};
 use crate::findings::score::{AHEAD_MIN, BOTTLENECK_MIN, CAP_COMPANY, SUSPECT_MIN, score};
 use crate::findings::{
     CLIENT_SIDE, CONNECTED, Candidate, Evidence, Finding, FindingRole, GENERATOR, MEMORY, NEVER,
-    NoFinding, RULES, SERVER_CRASHED,
+    NoFinding, RULES, SERVER_CRASHED, SOURCE_STOPPED,
 };
 use crate::knowledge::Knowledge;
 use crate::reasons::{self, Reason};
@@ -303,9 +303,10 @@ fn bottleneck<'a>(
 }
 
 /// The findings from events: a second or two suffice for them.
-const OF_EVENTS: [&str; 2] = [SERVER_CRASHED, MEMORY];
+const OF_EVENTS: [&str; 3] = [SERVER_CRASHED, MEMORY, SOURCE_STOPPED];
 
-/// What ended the server of a run that ended with its users; `None` if no event tells.
+/// What ended the server, or its source, of a run that ended with its users; `None` if no event
+/// tells.
 fn lost<'a>(
     run: &'a RunData,
     windows: &'a Windows,
@@ -315,7 +316,11 @@ fn lost<'a>(
     for context in all.iter().filter_map(|watched| context(run, windows, watched, all)) {
         results.check(&context, |key| OF_EVENTS.contains(&key));
     }
-    results.scored.retain(|scored| scored.candidate.ends_service && scored.score >= BOTTLENECK_MIN);
+    results.scored.retain(|scored| {
+        // That a server lived on while all were disconnected is a hint, and no proof.
+        let is_source = scored.candidate.key == SOURCE_STOPPED && scored.score >= SUSPECT_MIN;
+        is_source || scored.candidate.ends_service && scored.score >= BOTTLENECK_MIN
+    });
     if results.scored.is_empty() {
         return None;
     }

@@ -213,6 +213,9 @@ pub(crate) const PROCESS_STOPPED: &str = process_stopped::KEY;
 /// The finding that memory is exhausted.
 pub(crate) const MEMORY: &str = memory::KEY;
 
+/// The finding that the source of the media stopped.
+pub(crate) const SOURCE_STOPPED: &str = source_stopped::KEY;
+
 /// The findings that no participant ever connected, and that none was ever served: no resource is
 /// suspected then.
 pub(crate) const NEVER: [&str; 2] = [never_connected::KEY, never_served::KEY];

@@ -10,6 +10,7 @@ mod planted_limits;
 mod player_tests;
 mod refusal_tests;
 mod simulated_run;
+mod source_tests;
 mod watch_tests;
 
 use throng_observation::Goal;

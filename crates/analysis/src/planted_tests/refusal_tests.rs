@@ -53,7 +53,7 @@ fn a_rate_for_each_address_is_no_maximum_of_the_server() {
 
 /// From the first second of the failing load on nobody has media; `reached` is how far those came
 /// that fail then.
-fn without_media(
+pub(super) fn without_media(
     sim: &mut SimulatedRun,
     reached: &[Phase],
     failure: &(FailureReason, &str),

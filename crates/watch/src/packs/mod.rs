@@ -205,6 +205,8 @@ struct EndpointRule {
     #[serde(default)]
     counters: Vec<Spanned<String>>,
     #[serde(default)]
+    ingest: Vec<Spanned<String>>,
+    #[serde(default)]
     drop_labels: Vec<Spanned<String>>,
 }
 
@@ -241,7 +243,8 @@ impl SpannedPack {
             .or_else(|| self.endpoints.iter().find_map(|endpoint| bad_url(&endpoint.url)))
             .or_else(|| {
                 let names = |rule: &EndpointRule| {
-                    rule.counters.iter().chain(&rule.drop_labels).find_map(empty)
+                    let globs = rule.counters.iter().chain(&rule.ingest);
+                    globs.chain(&rule.drop_labels).find_map(empty)
                 };
                 self.endpoints.iter().find_map(names)
             })

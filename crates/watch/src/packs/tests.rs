@@ -1,6 +1,7 @@
 use super::*;
 use crate::logs::Patterns;
 use crate::logs::access::UriGroups;
+use crate::scrape::Filter;
 use throng_observation::pack::packs_of_process;
 
 fn pack(name: &str) -> Pack {
@@ -119,6 +120,28 @@ fn the_threads_of_oven_media_engine_that_do_little_are_known_too() {
             "{thread}"
         );
     }
+}
+
+/// Only what is kept of an endpoint can show that a source stopped.
+#[test]
+fn what_servers_count_of_their_sources_is_kept_as_rates() {
+    for (name, metric) in [
+        ("mediamtx", "paths_inbound_bytes"),
+        ("mediamtx", "paths_bytes_received"),
+        ("srs", "srs_receive_bytes_total"),
+        ("ovenmediaengine", "ome_received_bytes_total"),
+    ] {
+        let known = pack(name);
+        let filter = Filter::of_pack(&known.endpoints[0]);
+        assert!(known.is_ingest(metric) && filter.keeps(metric), "{metric}");
+        assert!(filter.counts(metric) || metric.ends_with("_total"), "{metric}");
+    }
+    assert!(!pack("mediamtx").is_ingest("paths_outbound_bytes"));
+    let without_name = format!(
+        "{GOOD}[[endpoint]]\nkind = \"open_metrics\"\nurl = \"http://127.0.0.1:1/\"\nswitch_on = \"\"\ningest = [\"\"]"
+    );
+    let error = parse("mine.toml", &without_name).unwrap_err().to_string();
+    assert!(error.contains("line 8, column 11: empty"), "{error}");
 }
 
 #[test]
