@@ -35,7 +35,7 @@ impl Sound {
 /// A running ffmpeg; it ends when dropped.
 #[derive(Debug)]
 pub struct Feed {
-    _process: ChildGuard,
+    process: ChildGuard,
 }
 
 impl Feed {
@@ -57,7 +57,7 @@ impl Feed {
         command.args(PICTURES.split_whitespace()).args(sound.options().split_whitespace());
         command.arg("-f").args(format.split_whitespace()).arg(url);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let feed = Self { _process: ChildGuard::start(&mut command)? };
+        let feed = Self { process: ChildGuard::start(&mut command)? };
         let until = Instant::now() + READY_WITHIN;
         while !is_there(server) {
             if Instant::now() > until {
@@ -67,5 +67,13 @@ impl Feed {
             std::thread::sleep(Duration::from_millis(100));
         }
         Ok(feed)
+    }
+
+    /// Kills it: it says no goodbye to the server.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub fn kill(mut self) -> Result<(), SimError> {
+        Ok(self.process.child().kill()?)
     }
 }

@@ -2,15 +2,19 @@
 //! SRT and RTSP.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
+use throng_observation::host::{HostSeries, Unit};
 use throng_sim::namespace::Namespace;
 use throng_sim::real::mediamtx::{
     self, CERTIFICATE, Encryption, HLS_PORT, METRICS_PORT, PROGRAM, RTMP_PORT, RTSP_PORT,
     RTSPS_PORT, SRT_PORT, WEBRTC_PORT, metric, received_bytes,
 };
+use throng_store::RunFolder;
 
 use super::publishing::{Published, all_are_played};
 use super::{View, by, can_run, source_fps, table, takes_a_publisher};
+use crate::throng::Running;
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
 /// Of what ffmpeg publishes; nothing else can probe it inside TLS without trust in the certificate.
@@ -114,4 +118,35 @@ fn mediamtx_plays_rtsp_inside_tls_with_a_certificate_of_its_own() {
         view.played(running.wait(), FEED_FPS).counted_by(|| sent(at) - before[at])
     });
     table::has("MediaMTX", table::Part::Encrypted, &rows);
+}
+
+/// 20 s: 5 s of the idle server, and 8 s of viewers until the feed is killed, which ends the run.
+#[test]
+fn mediamtx_that_disconnects_its_viewers_with_the_feed_is_said_to_have_lost_its_source() {
+    if !can_run(PROGRAM) {
+        return;
+    }
+    let namespace = Namespace::with_veth("mtxend", ADDRESS).unwrap();
+    let server = mediamtx::start(&namespace, ADDRESS).unwrap();
+    let feed = mediamtx::feed(&server).unwrap();
+    let rtsp = format!("rtsp://{ADDRESS}:{RTSP_PORT}/live");
+    let watch = format!("pid={},metrics=http://{ADDRESS}:{METRICS_PORT}/metrics", server.pid());
+    let crowd = ["view", &rtsp, "-n", "4", "--every", "100ms", "--for", "60s"];
+    let more = ["--set", &by("tcp"), "--watch", &watch];
+    let mut running = Running::start(Some(&namespace), &[&crowd[..], &more].concat());
+    running.when_playing(4);
+    // Its endpoint is read every 5 s, and a rate needs two readings.
+    std::thread::sleep(Duration::from_secs(6));
+    feed.kill().unwrap();
+    let ran = running.wait();
+    let summary = ran.summary();
+    let found = &summary["bottleneck"];
+    assert_eq!(found["finding"], "source_stopped", "{found:#}\n{ran}\n{}", server.log());
+    let title = found["title"].as_str().unwrap_or_default();
+    assert!(title.starts_with("All 4 viewers were disconnected within 1 s"), "{title}\n{ran}");
+    // What it counts of its sources has the name that its pack knows.
+    let run = RunFolder::read(ran.folder()).unwrap();
+    let is_ingest =
+        |one: &HostSeries| one.metric == "paths_inbound_bytes" && one.unit == Unit::BytesPerSecond;
+    assert!(run.host.series.iter().any(is_ingest), "{ran}\n{:?}", run.host.events);
 }
