@@ -160,6 +160,49 @@ fn pure_crates_read_no_clock() {
     }
 }
 
+/// What throng starts ends with it, also after a second Ctrl-C (by the registry) and after `kill
+/// -9` (by a signal of the kernel): who starts a process uses both, or stands here with the reason.
+#[test]
+fn who_starts_a_process_has_it_in_the_registry_and_ended_by_the_kernel() {
+    const EXCEPTIONS: [(&str, &str); 7] = [
+        ("crates/cli/src/canary/browser_run.rs", "crates/browser starts what it is given"),
+        ("crates/cli/src/fleet/clock_source.rs", "chronyc has a second for its answer"),
+        ("crates/ipc/src/harness/pass.rs", "child.rs beside it starts what it is given"),
+        ("crates/ipc/src/harness/python.rs", "Python says its version"),
+        ("crates/rig/src/machine.rs", "tc lists what it knows"),
+        ("crates/rig/src/setup.rs", "a step, or what undoes it, is not left half done"),
+        ("crates/watch/src/sampler/service.rs", "systemctl lists what it knows"),
+    ];
+    let root = root();
+    let starts = |text: &str| {
+        text.lines().any(|line| {
+            let is_comment = line.trim_start().starts_with("//");
+            // The other one describes the command line.
+            let line = line.replace("clap::Command::new(", "");
+            line.contains("Command::new(") && !is_comment
+        })
+    };
+    let ends = |text: &str| {
+        // `confine` of a rig is the way to the second for its servers.
+        let by_kernel = ["end_with_this_thread(", "end_throng_with_this_thread(", "confine("];
+        text.contains("Started::group") && by_kernel.iter().any(|call| text.contains(call))
+    };
+    let mut outlive = BTreeSet::new();
+    for file in rust_files(&root.join("crates")) {
+        let path = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let text = before_tests(&text);
+        // Tests start servers by crates/sim.
+        if path.contains("/src/") && !path.starts_with("crates/sim/") && starts(text) && !ends(text)
+        {
+            outlive.insert(path);
+        }
+    }
+    let exceptions: BTreeSet<String> =
+        EXCEPTIONS.map(|(path, _)| path.to_owned()).into_iter().collect();
+    assert_eq!(outlive, exceptions);
+}
+
 /// Modules of the cli use each other in one direction, at each depth: each can be read after those
 /// below it. The module of a folder stands above those in it; `main.rs` is above all.
 #[test]

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use throng_media::container::matroska;
 use throng_observation::Codec;
+use throng_process::{Ended, Started, end_with_this_thread};
 
 use crate::stderr::{Announced, announced};
 
@@ -88,10 +89,12 @@ impl Program {
         Ok(words.collect::<Vec<_>>().join(" "))
     }
 
+    /// FFmpeg, which ends with the thread that starts it.
     pub(crate) fn command(&self) -> Command {
         let mut command = Command::new(&self.ffmpeg);
         // Ctrl-C must not reach it: a decoder ends when its input ends.
         command.process_group(0).args(["-hide_banner", "-nostats", "-nostdin"]);
+        end_with_this_thread(&mut command, Ended::AtOnce);
         command
     }
 
@@ -206,13 +209,14 @@ fn said(complaints: &Complaints) -> String {
 #[derive(Debug)]
 pub struct Decoder {
     child: Child,
+    _registered: Started,
     complaints: Complaints,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Decoder {
     /// Starts a decoder of `codec`; calls `take` with each picture on a thread of the decoder.
-    /// `size` is a first guess, pixels.
+    /// `size` is a first guess, pixels. The process ends with the calling thread.
     ///
     /// # Errors
     /// [`DecodeError::NoFfmpeg`], [`DecodeError::Codec`], or an error of the system.
@@ -225,11 +229,17 @@ impl Decoder {
     ) -> Result<(Self, Feed), DecodeError> {
         let header = matroska::header(codec, size).ok_or(DecodeError::Codec(codec))?;
         let mut child = program.decoding(output).spawn().map_err(|error| program.failed(error))?;
+        let registered = Started::group(child.id());
         let complaints = Complaints::default();
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         // From here on, returning an error ends the process.
-        let mut decoder = Self { child, complaints: Arc::clone(&complaints), threads: Vec::new() };
+        let mut decoder = Self {
+            child,
+            _registered: registered,
+            complaints: Arc::clone(&complaints),
+            threads: Vec::new(),
+        };
         let missing = || program.failed(std::io::Error::other("a process without its pipes"));
         let (mut stdin, stdout, stderr) = stdin
             .zip(stdout)

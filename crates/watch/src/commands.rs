@@ -11,7 +11,7 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process_group, waitid,
 };
 use throng_observation::host::{Culprit, HowEnded, ProcessEnd, ProcessEvent};
-use throng_process::Started;
+use throng_process::{Ended, Started, end_with_this_thread};
 
 use crate::config::WatchError;
 use crate::logs::{Drain, Output};
@@ -83,7 +83,8 @@ impl Commands {
     }
 }
 
-/// A command in a process group of its own; dropping it ends the whole group.
+/// A command in a process group of its own; dropping it ends the whole group. The kernel ends the
+/// command with the thread that started it.
 #[derive(Debug)]
 struct StartedCommand {
     name: String,
@@ -101,7 +102,7 @@ struct StartedCommand {
 }
 
 impl StartedCommand {
-    /// Starts a command; `before` counts the earlier commands of the same program.
+    /// Starts a command, on a thread that outlives what watches it; `before` counts the earlier commands of the same program.
     fn start(words: &[String], program: &str, before: usize) -> Result<Self, WatchError> {
         let named = program_of(words).to_owned();
         let fail = |error| WatchError::Start { command: named.clone(), error };
@@ -111,6 +112,7 @@ impl StartedCommand {
         let mut command = Command::new(name);
         command.args(arguments).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        end_with_this_thread(&mut command, Ended::InOrder);
         let child = command.spawn().map_err(fail)?;
         let registered = Started::group(child.id());
         let (name, program) = (name.clone(), program.to_owned());

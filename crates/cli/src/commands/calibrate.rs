@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use throng_engine::live::RunState;
 use throng_engine::{LiveSnapshot, RunHandle};
 use throng_observation::limits::THREAD_CPU_RATIO_MAX;
 use throng_observation::units::{bit_rate, bytes};
-use throng_process::{Ended, end_throng_with_this_thread};
+use throng_process::{Ended, Started, end_throng_with_this_thread};
 use throng_scenario::{Scenario, ScenarioFlags};
 
 use super::stage;
@@ -68,6 +69,7 @@ fn scenario(command: &args::Calibrate, url: &str) -> Result<Scenario, CliError> 
 /// `throng stage` in a process of its own; ends when dropped.
 struct StageProcess {
     child: Child,
+    _registered: Started,
     url: String,
 }
 
@@ -76,16 +78,17 @@ impl StageProcess {
         let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["stage", "--listen", "127.0.0.1:0", "--card", card]);
-        command.args(["--workers", &workers.to_string()]);
+        command.args(["--workers", &workers.to_string()]).process_group(0);
         end_throng_with_this_thread(&mut command, Ended::AtOnce);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().context("cannot start the stage")?;
+        let registered = Started::group(child.id());
         let said = child.stdout.take().ok_or_else(|| anyhow!("the stage printed nothing"))?;
         let url = BufReader::new(said)
             .lines()
             .map_while(Result::ok)
             .find_map(|line| line.trim().strip_prefix("watch").map(|url| url.trim().to_owned()));
-        let mut stage = Self { child, url: String::new() };
+        let mut stage = Self { child, _registered: registered, url: String::new() };
         stage.url = url.ok_or_else(|| anyhow!("the stage ended before it listened"))?;
         Ok(stage)
     }

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use throng_fleet::BusConfig;
 use throng_observation::{shell, untrusted};
+use throng_process::{Ended, Started, end_with_this_thread};
 
 use crate::args::{Common, Fleet};
 use crate::console::CliError;
@@ -31,8 +32,10 @@ const LINES_KEPT: usize = 4;
 /// Where packages install the bus, besides the folders of `PATH`.
 const SYSTEM_FOLDERS: [&str; 2] = ["/usr/sbin", "/usr/local/sbin"];
 
-/// The bus with its folder: both end with the input, however this process ends.
-const KEEPER: &str = "\"$1\" --config \"$2/bus.conf\" & read -r line; kill -9 $!; rm -rf \"$2\"";
+/// The bus with its folder: both end with the input or by SIGTERM, however this process ends. What
+/// comes twice does not end the removal.
+const KEEPER: &str = "trap : TERM; \"$1\" --config \"$2/bus.conf\" & read -r line; trap '' TERM; \
+                      kill -9 $!; rm -rf \"$2\"";
 
 /// How long the workers stay.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,6 +53,7 @@ pub(crate) struct Remote {
 struct RemoteWorker {
     host: String,
     ssh: Child,
+    _registered: Started,
     said: Arc<Mutex<VecDeque<String>>>,
 }
 
@@ -137,8 +141,11 @@ impl RemoteWorker {
         command.arg(remote_command(host, stay, flags, allow_target));
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
         // Ctrl-C must not take the bus from workers that leave in order.
-        let started = command.process_group(0).spawn();
+        command.process_group(0);
+        end_with_this_thread(&mut command, Ended::AtOnce);
+        let started = command.spawn();
         let mut ssh = started.map_err(|error| CliError::usage(format!("{program}: {error}")))?;
+        let registered = Started::group(ssh.id());
         // The address holds the bus's password, which arguments would show to every user of the
         // other host.
         if let Some(input) = ssh.stdin.as_mut() {
@@ -149,7 +156,7 @@ impl RemoteWorker {
             let said = Arc::clone(&said);
             std::thread::spawn(move || keep_lines(BufReader::new(errors), &said));
         }
-        Ok(Self { host: host.to_owned(), ssh, said })
+        Ok(Self { host: host.to_owned(), ssh, _registered: registered, said })
     }
 }
 
@@ -179,6 +186,7 @@ fn remote_command(host: &str, stay: Stay, flags: &Fleet, allow_target: &[String]
 /// A nats-server on loopback, with a password and a folder of its own.
 struct PrivateBus {
     keeper: Child,
+    _registered: Started,
     address: SocketAddr,
     password: String,
 }
@@ -208,8 +216,10 @@ impl PrivateBus {
         let mut command = Command::new("sh");
         command.args(["-c", KEEPER, "throng-bus"]).arg(program).arg(&folder).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        end_with_this_thread(&mut command, Ended::InOrder);
         let keeper = command.spawn().map_err(CliError::invalid)?;
-        let bus = Self { keeper, address, password };
+        let registered = Started::group(keeper.id());
+        let bus = Self { keeper, _registered: registered, address, password };
         let until = Instant::now() + BUS_WITHIN;
         while TcpStream::connect(address).is_err() {
             if Instant::now() > until {

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use serde_json::Value;
 use throng_decode::Program;
-use throng_process::{Ended, end_with_this_thread};
+use throng_process::{Ended, Started, end_with_this_thread};
 
 use super::catalogue::Entry;
 use super::encoding::Encoding;
@@ -58,10 +59,11 @@ impl Ffmpeg {
     ) -> anyhow::Result<bool> {
         let mut command = Command::new(&self.ffmpeg);
         command.args(["-hide_banner", "-nostats", "-nostdin", "-loglevel", "error", "-y"]);
-        command.args(arguments).arg(file);
+        command.args(arguments).arg(file).process_group(0);
         end_with_this_thread(&mut command, Ended::AtOnce);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| self.ffmpeg.display().to_string())?;
+        let _registered = Started::group(child.id());
         let errors = child.stderr.take();
         // Read while it runs: FFmpeg would wait for room in the pipe.
         let reader = std::thread::spawn(move || {
@@ -82,7 +84,7 @@ impl Ffmpeg {
             }
         };
         let said = reader.join().unwrap_or_default();
-        // Ctrl-C in a terminal reaches FFmpeg too, maybe before this process notices.
+        // The end of a service reaches FFmpeg too, maybe before this process notices.
         if !status.success() && !interrupt.is_set() {
             return Err(anyhow!("FFmpeg ended with {status}: {said}"));
         }

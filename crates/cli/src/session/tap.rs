@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use throng_decode::Program;
 use throng_engine::TapCounts;
 use throng_observation::run::DecodedRow;
+use throng_process::{Ended, Started, end_throng_with_this_thread};
 use throng_store::{RunFolder, StoreError};
 
 use crate::console::say;
@@ -21,7 +22,7 @@ const READER_TIMEOUT: Duration = Duration::from_secs(10);
 pub(crate) struct RunTap {
     folder: PathBuf,
     engine: Arc<throng_engine::Tap>,
-    reader: Option<Child>,
+    reader: Option<(Child, Started)>,
 }
 
 impl RunTap {
@@ -44,8 +45,12 @@ impl RunTap {
                     command.arg(flag);
                 }
             }
+            // In order: what was decoded until then is in the folder.
+            end_throng_with_this_thread(&mut command, Ended::InOrder);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-            run_tap.reader = Some(command.spawn()?);
+            let reader = command.spawn()?;
+            let registered = Started::group(reader.id());
+            run_tap.reader = Some((reader, registered));
         }
         Ok(run_tap)
     }
@@ -62,7 +67,7 @@ impl RunTap {
         // This is the ring's last producer; its drop signals the end to the reader.
         drop(engine);
         print_lost(&counts);
-        let Some(mut reader) = reader else { return };
+        let Some((mut reader, _registered)) = reader else { return };
         let given_up_at = Instant::now() + READER_TIMEOUT;
         while matches!(reader.try_wait(), Ok(None)) {
             if Instant::now() > given_up_at {

@@ -24,7 +24,7 @@ const THERE: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 2);
 
 /// The PIDs and command lines of processes whose command line or environment contains `text`: a
 /// browser's children inherit one of the two.
-fn processes(text: &str) -> Vec<(String, String)> {
+pub(crate) fn processes(text: &str) -> Vec<(String, String)> {
     let all = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let of = |file| {
             std::fs::read(entry.path().join(file))

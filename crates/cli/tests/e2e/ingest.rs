@@ -1,6 +1,8 @@
 //! Publishers by RTMP and SRT on real servers, and viewers of what those make of it.
 
+use std::net::TcpListener;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use throng_media::mark::Mark;
 use throng_media::picture_clock;
@@ -8,6 +10,7 @@ use throng_media::timing::{IndexCache, TimingReader};
 use throng_sim::ingest::IngestServer;
 use throng_sim::nginx::Nginx;
 
+use crate::canary::processes;
 use crate::throng::{Ran, Running, figure, run};
 use crate::vod::{url, view};
 
@@ -124,4 +127,26 @@ fn publishers_that_are_refused_or_find_nobody_fail_and_say_why() {
         ],
     );
     assert_eq!(figure(&ran.summary(), "participants.failed"), 1.0, "{ran}");
+}
+
+/// A server that says nothing keeps FFmpeg in its handshake, where it sees no end of its input.
+#[test]
+fn ffmpeg_ends_with_a_run_that_is_killed_whatever_its_server_does() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let media = "{ video = \"144p\", burn_clock = true }";
+    let publisher = publisher(&format!("publish+rtmp://{address}/live/k"), "60s", media);
+    let _connected = silent.accept().unwrap();
+    let ours = || {
+        let all = processes(&format!("rtmp://{address}")).into_iter();
+        all.map(|(_, command)| command).filter(|c| c.starts_with("ffmpeg ")).collect::<Vec<_>>()
+    };
+    assert_eq!(ours().len(), 1, "{:?}", ours());
+    publisher.signal("KILL");
+    drop(publisher.wait());
+    let until = Instant::now() + Duration::from_secs(10);
+    while !ours().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(ours().is_empty(), "{:?}", ours());
 }

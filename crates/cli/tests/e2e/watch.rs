@@ -196,17 +196,15 @@ fn a_process_whose_name_is_a_command_of_the_terminal_is_shown_as_text() {
     }
 }
 
-/// The second signal does not wait, and drops nothing.
-#[test]
-fn a_second_signal_leaves_nothing_of_what_was_started() {
+/// `throng watch` with a command that runs `first`, and the number of that command.
+fn watching(first: &str) -> (Child, String) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
-    let script =
-        format!("trap '' INT TERM; echo $$ > {}; while :; do sleep 0.1; done", file.display());
+    let script = format!("{first}; echo $$ > {}; while :; do sleep 0.1; done", file.display());
     let mut command = Command::new(THRONG);
     command.args(["watch", "--plain", "--for", "60s", "--", "/bin/sh", "-c", &script]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut watching = command.spawn().unwrap();
+    let watching = command.spawn().unwrap();
     let until = Instant::now() + Duration::from_secs(20);
     let pid = loop {
         match std::fs::read_to_string(&file) {
@@ -215,17 +213,36 @@ fn a_second_signal_leaves_nothing_of_what_was_started() {
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    for _ in 0..2 {
-        let sent = Command::new("kill").args(["-INT", &watching.id().to_string()]).status();
-        assert!(sent.unwrap().success());
-        std::thread::sleep(Duration::from_millis(500));
-    }
-    assert_eq!(watching.wait().unwrap().code(), Some(130));
-    // It is gone, or waits for somebody who asks how it ended.
+    (watching, pid)
+}
+
+/// It is gone, or waits for somebody who asks how it ended.
+fn ends(pid: &str) {
     let stat = || std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let until = Instant::now() + Duration::from_secs(5);
     while !stat().is_empty() && !stat().contains(") Z ") && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(stat().is_empty() || stat().contains(") Z "), "{}", stat());
+}
+
+/// The second signal does not wait, and drops nothing.
+#[test]
+fn a_second_signal_leaves_nothing_of_what_was_started() {
+    let (mut watching, pid) = watching("trap '' INT TERM");
+    for _ in 0..2 {
+        let sent = Command::new("kill").args(["-INT", &watching.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    assert_eq!(watching.wait().unwrap().code(), Some(130));
+    ends(&pid);
+}
+
+#[test]
+fn a_watched_command_ends_with_a_throng_that_is_killed() {
+    let (mut watching, pid) = watching(":");
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    ends(&pid);
 }

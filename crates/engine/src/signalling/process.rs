@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::fs::MemfdFlags;
+use throng_process::{Ended, Started, end_with_this_thread};
 use throng_protocol::participant::{ChannelError, TOLD};
 use throng_scenario::Secret;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -28,17 +29,20 @@ const LINE_BYTES_MAX: usize = 400;
 /// Shorter parts of arguments are words of any message.
 const HIDDEN_BYTES_MIN: usize = 4;
 
-/// A running program. Dropped, it is killed.
+/// A running program. Dropped, it is killed; the kernel ends it with the thread that started it: a
+/// server that does not read keeps it in a write, where the end of its input is not seen.
 pub(super) struct Process {
     program: &'static str,
     child: Child,
+    _registered: Option<Started>,
     last_words: Arc<Mutex<VecDeque<String>>>,
     /// Collects them until its standard error ends.
     listener: Option<JoinHandle<()>>,
 }
 
 impl Process {
-    /// Starts `program`, which reads what it is `told`. Needs a runtime.
+    /// Starts `program`, which reads what it is `told`. Needs a runtime, on a thread that outlives
+    /// what is started.
     pub(super) fn start(
         program: &'static str,
         arguments: &[String],
@@ -49,14 +53,16 @@ impl Process {
         })?;
         let path = file.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()));
         let path = path.unwrap_or_default();
-        let mut child = Command::new(program)
-            .args(arguments.iter().map(|word| if word == TOLD { &path } else { word }))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
+        let mut command = Command::new(program);
+        command.args(arguments.iter().map(|word| if word == TOLD { &path } else { word }));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Ctrl-C goes to throng, whose participants leave in order.
+        command.kill_on_drop(true).process_group(0);
+        end_with_this_thread(command.as_std_mut(), Ended::AtOnce);
+        let mut child = command
             .spawn()
             .map_err(|e| ChannelError::Generator(format!("cannot start {program}: {e}")))?;
+        let registered = child.id().map(Started::group);
         drop(file);
         let last_words = Arc::default();
         let hidden = hidden(arguments, told);
@@ -64,7 +70,7 @@ impl Process {
             .stderr
             .take()
             .map(|stderr| tokio::spawn(listen(stderr, hidden, Arc::clone(&last_words))));
-        Ok(Self { program, child, last_words, listener })
+        Ok(Self { program, child, _registered: registered, last_words, listener })
     }
 
     /// Its standard output and input, once.

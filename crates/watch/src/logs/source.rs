@@ -1,8 +1,11 @@
 //! The sources of log lines: a file, the output of a started program, or the journal of a unit.
 
 use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+
+use throng_process::{Ended, Started, end_with_this_thread};
 
 use super::Output;
 
@@ -44,29 +47,34 @@ pub enum SourceError {
 #[derive(Debug)]
 pub(super) struct Journal {
     child: Child,
+    _registered: Started,
     pub(super) lines: ChildStdout,
     complaints: Option<ChildStderr>,
 }
 
 impl Journal {
-    /// Follows the journal of `unit`, starting now.
+    /// Follows the journal of `unit`, starting now. It ends with the calling thread.
     pub(super) fn start(program: &PathBuf, unit: &str) -> Result<Self, String> {
         let mut command = Command::new(program);
         command
             .args(["--follow", "--lines=0", "--output=cat", "--quiet", "--no-pager"])
             .arg(format!("--unit={unit}"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A quiet unit never breaks its pipe.
+        command.process_group(0);
+        end_with_this_thread(&mut command, Ended::AtOnce);
         let mut child = command.spawn().map_err(|error| {
             format!(
                 "the journal of {unit}: {}: {error}; without systemd name the server's log file",
                 program.display()
             )
         })?;
+        let registered = Started::group(child.id());
         let Some(lines) = child.stdout.take() else {
             return Err(format!("the journal of {unit}: no pipe"));
         };
         let complaints = child.stderr.take();
-        Ok(Self { child, lines, complaints })
+        Ok(Self { child, _registered: registered, lines, complaints })
     }
 
     /// Ends it and returns what it wrote to standard error.

@@ -100,7 +100,7 @@ struct Shared {
 }
 
 impl Agent {
-    /// Starts the target commands and listens for clients.
+    /// Starts the target commands, which end with the calling thread, and listens for clients.
     ///
     /// # Errors
     /// When that fails, or when the configuration is not safe.
