@@ -296,6 +296,10 @@ impl EventLink {
             (Failure::new(FailureReason::Protocol, detail), false)
         };
         let to = to.ok_or_else(|| lost("a redirect to nowhere"))?;
+        if stream.url.scheme() == "https" && to.scheme() != "https" {
+            let detail = format!("{}: a redirect from TLS to clear text", shown(&stream.url));
+            return Err((Failure::new(FailureReason::MixedContent, detail), true));
+        }
         if stream.redirects >= REDIRECTS_MAX {
             return Err(lost("too many redirects"));
         }

@@ -57,8 +57,12 @@ struct Fixture {
 
 impl Fixture {
     fn new(template: &str, chat: &str) -> Self {
+        Self::at("http://10.0.0.1/chat", template, chat)
+    }
+
+    fn at(url: &str, template: &str, chat: &str) -> Self {
         let file = format!(
-            "[target]\nurl = \"chat+http://10.0.0.1/chat\"\n[crowd]\nsize = 1\n[crowd.chat]\n{chat}\n[crowd.chat.template]{template}\n\
+            "[target]\nurl = \"chat+{url}\"\n[crowd]\nsize = 1\n[crowd.chat]\n{chat}\n[crowd.chat.template]{template}\n\
              [run]\nduration = \"20s\"\n"
         );
         let scenario = Scenario::parse(&file).unwrap_or_else(|error| panic!("{error}"));
@@ -73,7 +77,7 @@ impl Fixture {
         };
         let (start, log) = (Instant::now(), RoomLog::default());
         let config = Config {
-            url: Url::parse("http://10.0.0.1/chat").unwrap(),
+            url: Url::parse(url).unwrap(),
             protocol: Protocol::Template(words),
             chat,
             mark: "k3f9".to_owned(),
@@ -378,6 +382,16 @@ fn redirects_are_followed_and_what_is_for_the_server_goes_to_no_other() {
     assert!(!get.headers.contains_key("authorization"));
     fixture.end(Err(ChannelError::NotAllowed("10.0.0.2:80".into())));
     assert_eq!(fixture.failure().0, FailureReason::NotAllowed);
+    // A server over TLS refers to another one, and nobody into clear text.
+    let mut safe = Fixture::at("https://10.0.0.1/chat", CHAT, "");
+    safe.head(safe.stream(), 302, Some((LOCATION, "https://10.0.0.2/events")));
+    assert_eq!(safe.last().url, "https://10.0.0.2/events");
+    assert!(!safe.last().headers.contains_key("authorization"));
+    for to in ["http://10.0.0.1/elsewhere", "http://10.0.0.2/events"] {
+        let mut clear = Fixture::at("https://10.0.0.1/chat", CHAT, "");
+        clear.head(clear.stream(), 307, Some((LOCATION, to)));
+        assert_eq!((clear.failure().0, clear.asked.len()), (FailureReason::MixedContent, 1));
+    }
     let mut round = Fixture::new(CHAT, "");
     for _ in 0..30 {
         round.head(round.stream(), 301, Some((LOCATION, "/chat")));

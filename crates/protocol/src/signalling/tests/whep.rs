@@ -11,7 +11,11 @@ const OFFER: &str =
 const ANSWER: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=setup:passive\r\n";
 
 fn fixture() -> Fixture {
-    let mut config = Config::new("http://10.0.0.1/whep/s?secret=1".parse().unwrap());
+    fixture_at("http://10.0.0.1/whep/s?secret=1")
+}
+
+fn fixture_at(url: &str) -> Fixture {
+    let mut config = Config::new(url.parse().unwrap());
     config.token = Some("tok".into());
     config.may_reach = Arc::new(|to| to.host_str().is_some_and(|host| host.starts_with("10.")));
     Fixture::new(Whep::new(config))
@@ -183,6 +187,29 @@ fn the_token_goes_to_the_origin_of_the_endpoint_only() {
         let again = respond(&mut fixture, 0, 307, &headers, "");
         assert!(again[1].contains(" POST "), "{again:?}");
         assert_eq!(again[1].contains("Bearer tok"), is_own, "{location}: {again:?}");
+    }
+}
+
+#[test]
+fn an_endpoint_over_tls_sends_nobody_into_clear_text() {
+    let posted = || {
+        let mut fixture = fixture_at("https://10.0.0.1/whep/s");
+        fixture.tell(SignalInput::Start);
+        let post = fixture.tell(SignalInput::Offer(OFFER.into()));
+        assert!(post[0].starts_with("fetch 0 POST https://10.0.0.1/"), "{post:?}");
+        fixture
+    };
+    let asks = |lines: &[String]| lines.iter().any(|line| line.starts_with("fetch "));
+    for clear in ["http://10.0.0.1/session/1", "http://10.0.0.2/session/1"] {
+        let headers = [("location", clear)];
+        let again = respond(&mut posted(), 0, 307, &headers, "");
+        failed(&again, &FailureReason::NotAllowed, clear);
+        assert!(!asks(&again), "{again:?}");
+        let mut fixture = posted();
+        let lines = respond(&mut fixture, 0, 201, &headers, ANSWER);
+        assert!(lines.iter().any(|line| line.starts_with("refused Redirect ")), "{lines:?}");
+        let lines = fixture.tell(SignalInput::Leave);
+        assert!(!asks(&lines), "{clear}: {lines:?}");
     }
 }
 
