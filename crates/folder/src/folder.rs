@@ -264,6 +264,15 @@ pub fn create(path: &Path) -> io::Result<File> {
     Folder::open(folder)?.create(name)
 }
 
+/// [`Folder::put_as`] of a path: its folder is opened as it is named.
+///
+/// # Errors
+/// Those of the file system.
+pub fn put_as(path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
+    let (folder, name) = split(path)?;
+    Folder::open(folder)?.put_as(name, contents, mode)
+}
+
 /// [`Folder::append`] of a path: its folder is opened as it is named.
 ///
 /// # Errors

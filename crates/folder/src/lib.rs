@@ -8,7 +8,7 @@ mod at_work;
 pub use at_work::{AtWork, is_at_work};
 
 mod folder;
-pub use folder::{Folder, append, create, read, read_text, unfinished};
+pub use folder::{Folder, append, create, put_as, read, read_text, unfinished};
 
 mod owner;
 pub use owner::{Stranger, check_own};

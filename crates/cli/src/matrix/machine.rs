@@ -15,6 +15,11 @@ pub(super) struct Machine {
     held: Vec<Held>,
 }
 
+/// That what the experiment shrinks was looked at, and is as before its first run. Who makes a run
+/// without it would measure what somebody else has shrunk.
+#[derive(Debug)]
+pub(super) struct AsBefore(());
+
 struct Held {
     resource: MachineResource,
     /// How it is while it is not shrunk.
@@ -69,18 +74,23 @@ impl Machine {
     ///
     /// # Errors
     /// In words, what changed.
-    pub(super) fn check_is_as_before(&self) -> Result<(), String> {
-        self.held.iter().try_for_each(|held| {
+    pub(super) fn check_is_as_before(&self) -> Result<AsBefore, String> {
+        let looked = self.held.iter().try_for_each(|held| {
             let now = held.resource.state();
             same(&held.resource, "since this experiment began", &held.before, &now)
-        })
+        });
+        looked.map(|()| AsBefore(()))
     }
 
-    /// How it is after a cell with `shrunk` was set up.
+    /// How it is after a cell with `shrunk` was set up, before which it was as before.
     ///
     /// # Errors
     /// In words, if something of it is not smaller.
-    pub(super) fn as_shrunk(&self, shrunk: &[Shrink]) -> Result<Vec<String>, String> {
+    pub(super) fn as_shrunk(
+        &self,
+        _unchanged: &AsBefore,
+        shrunk: &[Shrink],
+    ) -> Result<Vec<String>, String> {
         let state = |held: &Held| {
             let now = held.resource.state();
             let is_shrunk = shrunk
@@ -150,14 +160,14 @@ mod tests {
         let error = machine.check_is_still(&["qdisc tbf 7468: root".to_owned()]).unwrap_err();
         assert!(error.contains("during this run: it was qdisc tbf"), "{error}");
         machine.look();
-        assert_eq!(machine.check_is_as_before(), Ok(()));
-        assert_eq!(machine.as_shrunk(&[]), Ok(vec!["no filter".to_owned()]));
+        let unchanged = machine.check_is_as_before().unwrap();
+        assert_eq!(machine.as_shrunk(&unchanged, &[]), Ok(vec!["no filter".to_owned()]));
         let MachineResource::Line(interface) = machine.held[0].resource.clone() else {
             panic!("a line")
         };
         let line = ShrunkResource::Network { interface, rate_bps: 1e6 };
         let shrink = Shrink { resource: line, to: 1.0, is_placebo: false };
-        let error = machine.as_shrunk(&[shrink]).unwrap_err();
+        let error = machine.as_shrunk(&unchanged, &[shrink]).unwrap_err();
         assert!(error.contains("could not be shrunk: no filter"), "{error}");
     }
 

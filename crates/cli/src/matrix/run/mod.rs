@@ -139,9 +139,9 @@ impl CellRunner<'_> {
             .plan
             .overrides(&config)
             .map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
-        self.machine.check_is_as_before().map_err(NoRun::failed)?;
+        let unchanged = self.machine.check_is_as_before().map_err(NoRun::failed)?;
         self.set_up(&config, &folder)?;
-        let as_shrunk = self.machine.as_shrunk(&shrunk).map_err(NoRun::failed)?;
+        let as_shrunk = self.machine.as_shrunk(&unchanged, &shrunk).map_err(NoRun::failed)?;
         self.write_files(&config)?;
         // In a container, and after a boot, numbers of processes come again.
         let (pid, random) = (std::process::id(), run_id::seed() & 0xffff_ffff);
@@ -204,15 +204,8 @@ impl CellRunner<'_> {
         let files =
             self.plan.files(config).map_err(|stop| NoRun::failed(format!("{:#}", stop.error)))?;
         for (path, text) in files {
-            let write = || {
-                if let Some(folder) = path.parent() {
-                    std::fs::create_dir_all(folder)?;
-                }
-                std::fs::write(&path, text)
-            };
-            write().map_err(|error: std::io::Error| {
-                NoRun::failed(format!("{}: {error}", path.display()))
-            })?;
+            put_file(&path, &text)
+                .map_err(|error| NoRun::failed(format!("{}: {error}", path.display())))?;
         }
         Ok(())
     }
@@ -237,6 +230,15 @@ pub(super) fn command(plan: &MatrixPlan, between: Option<[u32; 2]>) -> Vec<Strin
     }
 }
 
+/// A file of the server, in place of what has its name and not of what a link of that name leads
+/// to; for its owner alone: its variables may be secrets.
+fn put_file(path: &Path, text: &str) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    throng_folder::put_as(path, text.as_bytes(), 0o600)
+}
+
 /// An empty run folder, also where an earlier run was cut off, with one for the server's files.
 fn fresh(folder: &Path) -> std::io::Result<PathBuf> {
     if folder.exists() {
@@ -245,4 +247,26 @@ fn fresh(folder: &Path) -> std::io::Result<PathBuf> {
     let dir = folder.join(SERVER);
     create_private(&dir)?;
     Ok(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_of_the_server_replaces_a_link_and_is_its_owners_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let [victim, file] = ["victim", "made/server.conf"].map(|name| place.path().join(name));
+        std::fs::write(&victim, "precious").unwrap();
+        put_file(&file, "first").unwrap();
+        std::fs::remove_file(&file).unwrap();
+        symlink(&victim, &file).unwrap();
+        put_file(&file, "secret").unwrap();
+        let mode = std::fs::symlink_metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o600);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "secret");
+        assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
+    }
 }
