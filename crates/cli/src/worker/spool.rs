@@ -95,6 +95,12 @@ impl WorkerSpool {
 pub(super) fn told(undelivered: &Undelivered) -> Option<String> {
     let Undelivered { batches, kept, kept_in } = undelivered;
     match kept_in {
+        // The rows were delivered, and the end was not.
+        Some(path) if *batches == 0 => Some(format!(
+            "how the part of this worker ended was not delivered; it is in {}, and a worker with \
+             this --spool hands it in",
+            path.display()
+        )),
         Some(path) => {
             let path = path.display();
             let they = if kept < batches { format!("{kept} of them") } else { "they".to_owned() };
@@ -129,6 +135,9 @@ mod tests {
             some.contains("9 batches of rows were not delivered; 4 of them are in /s/0a"),
             "{some}"
         );
+        let end = told(0, 0, Some("/s/0a-1.spool"));
+        assert!(end.contains("ended was not delivered; it is in /s/0a-1.spool"), "{end}");
+        assert!(!end.contains("batches"), "{end}");
         assert!(told(9, 0, None).contains("nobody takes them"));
         assert_eq!(told(0, 0, None), "");
     }
