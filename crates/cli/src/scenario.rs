@@ -98,11 +98,12 @@ pub(crate) fn of_text(text: &str, common: &Common, of: &str) -> Result<Scenario,
 
 /// The overrides that `--set` and the flags in common mean.
 fn overrides(common: &Common) -> Result<Vec<Override>, CliError> {
+    let watch = common.watch.iter().map(|given| secrets::flag_text("--watch", given));
     let form = ScenarioFlags {
         allow: common.allow_target.clone(),
         source_ips: common.source_ip.clone(),
         objectives: common.objective.clone(),
-        watch: common.watch.clone(),
+        watch: watch.collect::<Result<_, CliError>>()?,
         tap: common.tap,
         streams: common.streams,
         folder: common.outputs.output.as_ref().map(|path| path.display().to_string()),

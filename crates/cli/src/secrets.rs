@@ -48,14 +48,20 @@ pub(crate) fn token(source: &TokenSource) -> Result<Secret, CliError> {
 
 /// A `--set` as it was given, or as the variable or file says that it names. A path has no colon.
 pub(crate) fn override_text(set: &str) -> Result<String, CliError> {
-    match TokenSource::parse(set) {
-        TokenSource::Inline(_) => Ok(set.to_owned()),
+    flag_text("--set", set)
+}
+
+/// The value of a flag of the form `KEY=VALUE` as it was given, or as the variable or file says that
+/// it names: such a value has a key, in which no colon is.
+pub(crate) fn flag_text(flag: &str, given: &str) -> Result<String, CliError> {
+    match TokenSource::parse(given) {
+        TokenSource::Inline(_) => Ok(given.to_owned()),
         TokenSource::Environment(name) => std::env::var(&name).map_err(|_| {
-            CliError::usage(format!("--set env:{name}: this environment variable is not set"))
+            CliError::usage(format!("{flag} env:{name}: this environment variable is not set"))
         }),
         TokenSource::File(path) => std::fs::read_to_string(&path)
             .map(|text| text.trim().to_owned())
-            .map_err(|error| CliError::usage(format!("--set file:{path}: {error}"))),
+            .map_err(|error| CliError::usage(format!("{flag} file:{path}: {error}"))),
     }
 }
 
@@ -137,6 +143,9 @@ mod tests {
         let named = format!("file:{}", file.path().display());
         assert_eq!(override_text(&named).ok().as_deref(), Some("target.token=S3CRET"));
         assert_eq!(override_text("crowd.size=5").ok().as_deref(), Some("crowd.size=5"));
+        assert_eq!(flag_text("--watch", &named).ok().as_deref(), Some("target.token=S3CRET"));
+        let missing = flag_text("--watch", "env:THRONG_TEST_NO_SUCH_SET").unwrap_err();
+        assert!(missing.error.to_string().starts_with("--watch env:"), "{}", missing.error);
         let missing = override_text("env:THRONG_TEST_NO_SUCH_SET").unwrap_err();
         assert!(missing.error.to_string().contains("THRONG_TEST_NO_SUCH_SET"));
     }

@@ -24,7 +24,8 @@ pub(crate) struct Common {
     pub(crate) set: Vec<String>,
     /// Watch the server too: target (who listens on the target's port), process=janus, unit=…,
     /// cgroup=…, pid=…, port=8188 or command=…, and more with commas, such as
-    /// every=200ms,profile=full,logs=/var/log/janus.log; repeatable
+    /// every=200ms,profile=full,logs=/var/log/janus.log; or env:NAME or file:PATH, which hold that;
+    /// repeatable
     #[arg(long, value_name = "KEY=VALUE", help_heading = "Server")]
     pub(crate) watch: Vec<String>,
     /// Decode what the first N participants receive, to check the meters; more by --set

@@ -14,8 +14,10 @@ use super::server::{log_of, watch};
 use super::{CellRunner, NoRun, SERVER, command};
 use crate::fleet::FleetWorkers;
 
-/// What the names of variables begin with that hold an override with a secret.
+/// What the names of variables begin with that hold an override with a secret, and a watch with
+/// one: of an agent or an endpoint.
 const SET_VARIABLE: &str = "THRONG_SET_";
+const WATCH_VARIABLE: &str = "THRONG_WATCH_";
 
 /// The variable that holds the secret of the consent proof.
 const CONSENT_VARIABLE: &str = "THRONG_CONSENT";
@@ -78,34 +80,36 @@ impl CellRunner<'_> {
 }
 
 /// The words of a crowd's command line as all users of this machine may see them, and the variables
-/// that hold the overrides with secrets.
+/// that hold the overrides and watches with secrets.
 fn apart(arguments: &[String]) -> (Vec<String>, Vec<(String, String)>) {
     let (mut words, mut variables) = (Vec::new(), Vec::new());
     for (index, word) in arguments.iter().enumerate() {
-        if !is_override(arguments, index) || masked_override(word) == *word {
-            words.push(word.clone());
-            continue;
-        }
-        let name = format!("{SET_VARIABLE}{}", variables.len());
+        let begins = match flag_before(arguments, index) {
+            Some("--set") if masked_override(word) != *word => SET_VARIABLE,
+            Some("--watch") if masked_text(word) != *word => WATCH_VARIABLE,
+            _ => {
+                words.push(word.clone());
+                continue;
+            }
+        };
+        let name = format!("{begins}{}", variables.len());
         words.push(format!("env:{name}"));
         variables.push((name, word.clone()));
     }
     (words, variables)
 }
 
-/// Whether a word is the value of a `--set`.
-fn is_override(arguments: &[String], index: usize) -> bool {
-    index
-        .checked_sub(1)
-        .and_then(|before| arguments.get(before))
-        .is_some_and(|word| word == "--set")
+/// The word before this one: the flag whose value it is, if it is one.
+fn flag_before(arguments: &[String], index: usize) -> Option<&str> {
+    arguments.get(index.checked_sub(1)?).map(String::as_str)
 }
 
 /// The command line without secrets, and without what only this matrix needs.
 pub(crate) fn by_hand(arguments: &[String]) -> String {
     let mut words = vec!["throng"];
     let shown = |(index, word): (usize, &String)| {
-        if is_override(arguments, index) { masked_override(word) } else { masked_text(word) }
+        let is_override = flag_before(arguments, index) == Some("--set");
+        if is_override { masked_override(word) } else { masked_text(word) }
     };
     let shown: Vec<String> = arguments.iter().enumerate().map(shown).collect();
     let mut rest = shown.iter();
@@ -155,15 +159,27 @@ mod tests {
             "target.url=ws://a:S3CRET@h/x",
             "--set",
             "target.api_secret=env:LIVEKIT",
+            "--watch",
+            "agent=tcp://127.0.0.1:1,token=S3CRET",
+            "--watch",
+            "port=1,metrics=http://me:S3CRET@h/m",
+            "--watch",
+            "port=1,pack=janus",
         ]
         .map(str::to_owned);
         let (seen, variables) = apart(&words);
         assert_eq!(
             seen.join(" "),
             "run a.toml --set env:THRONG_SET_0 --set crowd.size=5 --set env:THRONG_SET_1 --set \
-             target.api_secret=env:LIVEKIT"
+             target.api_secret=env:LIVEKIT --watch env:THRONG_WATCH_2 --watch env:THRONG_WATCH_3 \
+             --watch port=1,pack=janus"
         );
-        let held = [("THRONG_SET_0", &words[3]), ("THRONG_SET_1", &words[7])];
+        let held = [
+            ("THRONG_SET_0", &words[3]),
+            ("THRONG_SET_1", &words[7]),
+            ("THRONG_WATCH_2", &words[11]),
+            ("THRONG_WATCH_3", &words[13]),
+        ];
         assert_eq!(variables, held.map(|(name, set)| (name.to_owned(), set.clone())));
         assert_eq!(
             by_hand(&words),
