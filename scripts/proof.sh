@@ -12,8 +12,8 @@ PATH=$PATH:${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
 long() { cargo nextest run --workspace --locked --run-ignored only -E 'test(/(^|::)long::/)'; }
 mutations() { scripts/mutations.sh; }
 fuzz() { scripts/fuzz.sh; }
-miri() { ring/scripts/miri.sh && scripts/net.sh miri; }
-sanitizers() { ring/scripts/sanitizers.sh && scripts/net.sh address thread; }
+miri() { each ring/scripts/miri.sh "scripts/net.sh miri"; }
+sanitizers() { each ring/scripts/sanitizers.sh "scripts/net.sh address thread"; }
 ring() { ring/scripts/proof.sh; }
 soak() { ring/scripts/soak.sh; }
 kills() { make build && scripts/kills.sh; }

@@ -328,12 +328,17 @@ fn is_of_tests(path: &Path) -> bool {
     path.iter().any(|part| ends_so(Path::new(part)))
 }
 
+/// Whether cargo builds in this folder, which it marks so; a module may be called `target` too.
+fn is_built(folder: &Path) -> bool {
+    folder.join("CACHEDIR.TAG").exists()
+}
+
 /// Source files below a folder, those of tests too, without what cargo builds.
 fn files_with_tests(folder: &Path) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() && !path.ends_with("target") {
+        if path.is_dir() && !is_built(&path) {
             files.extend(files_with_tests(&path));
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             files.push(path);
@@ -357,7 +362,7 @@ fn beside_their_folders(folder: &Path) -> Vec<PathBuf> {
     let mut beside = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() && !path.ends_with("target") {
+        if path.is_dir() && !is_built(&path) {
             beside.extend(Some(path.with_extension("rs")).filter(|file| file.exists()));
             beside.extend(beside_their_folders(&path));
         }

@@ -1,0 +1,123 @@
+//! What pages and scripts say of the tests is true: each test that a table of promises names is
+//! there, and a proof that was skipped is no pass.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn each_test_that_a_promise_or_a_verdict_names_is_there() {
+    let root = root();
+    let sources = ["crates", "ring", "lab"].into_iter().flat_map(|part| sources(&root.join(part)));
+    let known: BTreeSet<String> =
+        sources.flat_map(|file| functions(&std::fs::read_to_string(file).unwrap())).collect();
+    for page in ["docs/security.md", "docs/verdicts.md"] {
+        let named = named(&std::fs::read_to_string(root.join(page)).unwrap());
+        assert!(named.len() > 100, "{page}: the tables have another form: {} names", named.len());
+        let missing: Vec<&String> = named.difference(&known).collect();
+        assert!(missing.is_empty(), "{page} names tests that are not there: {missing:#?}");
+    }
+}
+
+#[test]
+fn names_of_tests_are_found_in_tables_of_tests_alone() {
+    let page = "| Promise | Test |\n|---|---|\n| `not_this_one` | `one_is_kept` (e2e), throng-a \
+                `b::two_of_them`, `scripts/a_b_c.sh`, plant `task_limit` |\n\n`not_that_one`\n\n\
+                | A | Excluded by |\n|---|---|\n| a | `nor_this_one` |\n";
+    assert_eq!(Vec::from_iter(named(page)), ["one_is_kept", "two_of_them"]);
+    assert_eq!(functions("pub fn a_b(x: u8) {}\nasync fn c<T>() {}\n// fn of"), ["a_b", "c"]);
+}
+
+/// The tests in the last columns of tables that call it so.
+fn named(page: &str) -> BTreeSet<String> {
+    let (mut all, mut is_of_tests) = (BTreeSet::new(), None);
+    for line in page.lines() {
+        if !line.starts_with('|') {
+            is_of_tests = None;
+            continue;
+        }
+        let last = line.trim_matches('|').rsplit(" | ").next().unwrap_or_default().trim();
+        if *is_of_tests.get_or_insert(last == "Test") {
+            all.extend(last.split('`').skip(1).step_by(2).filter_map(test_name));
+        }
+    }
+    all
+}
+
+/// Of `throng-report module::name_of_a_test`; keys and plants are shorter, and paths have slashes.
+fn test_name(code: &str) -> Option<String> {
+    let name = code.rsplit([' ', ':']).next()?;
+    let is_name = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    (is_name && name.matches('_').count() >= 2).then(|| name.to_owned())
+}
+
+/// The names of the functions of a source.
+fn functions(text: &str) -> Vec<String> {
+    let named = text.split("fn ").skip(1).filter_map(|rest| {
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+        let (name, after) = rest.split_at(end);
+        after.starts_with(['(', '<']).then(|| name.to_owned())
+    });
+    named.collect()
+}
+
+/// Source files below a folder, without what cargo builds there.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.join("CACHEDIR.TAG").exists() {
+            files.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files.push(path);
+        }
+    }
+    files
+}
+
+/// `bash` at the root of the repository, as the first script.
+fn bash(arguments: &[&str]) -> Command {
+    let mut command = Command::new("bash");
+    command.args(arguments).current_dir(root()).env_remove("THRONG_STEPS");
+    command
+}
+
+#[test]
+fn a_step_that_was_skipped_is_told_from_one_that_passed() {
+    let script = "source scripts/steps.sh; skips() { return 77; }; fails() { return 3; }; \
+                  slow() { sleep 0.2; }; step some each slow skips slow; step all slow; \
+                  each skips fails slow || echo \"ended with $?\"";
+    let ran = bash(&["-euc", script]).output().unwrap();
+    let said = String::from_utf8(ran.stdout).unwrap();
+    assert!(ran.status.success(), "{said}");
+    for expect in ["  some (skipped, or a part of it)\n", "  all\n", "ended with 3\n"] {
+        assert!(said.contains(expect), "{expect}: {said}");
+    }
+}
+
+#[test]
+fn a_proof_without_a_nightly_toolchain_ends_as_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, script) in [("cargo", "exit 1"), ("rustc", "echo host: x86_64-unknown-linux-gnu")] {
+        let file = folder.path().join(name);
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
+    for words in [
+        &["ring/scripts/miri.sh"][..],
+        &["ring/scripts/sanitizers.sh"],
+        &["scripts/net.sh", "miri"],
+        &["scripts/net.sh", "address", "thread"],
+    ] {
+        let ran = bash(words).env("PATH", &path).output().unwrap();
+        let said = String::from_utf8_lossy(&ran.stdout);
+        assert_eq!(ran.status.code(), Some(77), "{words:?}: {said}");
+        assert!(said.contains("skipped"), "{words:?}: {said}");
+    }
+}
