@@ -2,6 +2,7 @@
 //! there, and a proof that was skipped is no pass.
 
 use std::collections::BTreeSet;
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -106,7 +107,7 @@ fn a_proof_without_a_nightly_toolchain_ends_as_skipped() {
     for (name, script) in [("cargo", "exit 1"), ("rustc", "echo host: x86_64-unknown-linux-gnu")] {
         let file = folder.path().join(name);
         std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
     }
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     for words in [
