@@ -149,7 +149,6 @@ impl Timeline {
             || self.points.iter().any(of_packets)
     }
 
-    /// A value for each point.
     /// A chart over all of it.
     pub(crate) fn chart(
         &self,
@@ -162,6 +161,7 @@ impl Timeline {
         Chart { title, unit, note, scale, seconds: &self.starts, lines }.render()
     }
 
+    /// A value for each point.
     pub(crate) fn each(&self, value: impl Fn(&Point) -> Option<f64>) -> Vec<Option<f64>> {
         self.points.iter().map(value).collect()
     }
