@@ -276,11 +276,6 @@ impl TrackMeter {
         self.count_losses();
     }
 
-    /// The round trip time to the server: how long to wait before a packet is requested again.
-    pub fn round_trip(&mut self, round_trip: Duration) {
-        self.nacks.round_trip_ms(u32::try_from(round_trip.as_millis()).unwrap_or(u32::MAX));
-    }
-
     /// Drops packets and frames that are too late, and detects freezes.
     pub fn timeout(&mut self, now: Instant) {
         let now_ms = self.ms(now);
