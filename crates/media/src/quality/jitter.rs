@@ -16,6 +16,9 @@ const DISCONTINUITY_S: f64 = 5.0;
 /// jumped: a path makes packets late, never early. Seconds.
 const JUMP_S: f64 = 1.0;
 
+/// A path reorders packets by less than this, and sends none again later. Seconds.
+const REORDERED_S: f64 = 0.5;
+
 /// Jitter of one stream.
 #[derive(Clone, Copy, Debug)]
 pub struct JitterMeter {
@@ -65,11 +68,22 @@ impl JitterMeter {
     /// say that they are of two timelines.
     #[must_use]
     pub fn is_apart(&self, arrived_ns: i64, timestamp: u32) -> bool {
-        self.previous.is_some_and(|(arrived_before, timestamp_before)| {
-            let arrival = (arrived_ns - arrived_before) as f64 * 1e-9 * self.clock_hz;
-            let step = f64::from(timestamp::step(timestamp_before, timestamp));
-            (arrival - step).abs() > JUMP_S * self.clock_hz
-        })
+        self.apart_ticks(arrived_ns, timestamp).is_some_and(|by| by > JUMP_S * self.clock_hz)
+    }
+
+    /// Whether a packet comes so near the one before, by their timestamps, that a path may have
+    /// reordered the two, or sent it twice. Not where no packet of this timeline came before.
+    #[must_use]
+    pub fn may_be_reordered(&self, arrived_ns: i64, timestamp: u32) -> bool {
+        self.apart_ticks(arrived_ns, timestamp).is_some_and(|by| by <= REORDERED_S * self.clock_hz)
+    }
+
+    /// How much earlier or later it comes after the one before than their timestamps say.
+    fn apart_ticks(&self, arrived_ns: i64, timestamp: u32) -> Option<f64> {
+        let (arrived_before, timestamp_before) = self.previous?;
+        let arrival = (arrived_ns - arrived_before) as f64 * 1e-9 * self.clock_hz;
+        let step = f64::from(timestamp::step(timestamp_before, timestamp));
+        Some((arrival - step).abs())
     }
 
     /// The next packet belongs to another timeline; the figure so far stays.
@@ -167,6 +181,22 @@ mod tests {
         }
         assert!(meter.is_apart(100 * MS, u32::MAX - 90 * 910));
         assert!(meter.is_apart(1_100 * MS, 0), "late");
+    }
+
+    #[test]
+    fn what_a_path_reorders_is_near_by_its_timestamp() {
+        let mut meter = JitterMeter::new(90_000);
+        assert!(!meter.may_be_reordered(0, 7), "nothing came before");
+        meter.packet(0, 7);
+        for (late_ms, media_ms, is_near) in
+            [(5, -40, true), (400, -40, true), (500, -40, false), (5, -600, false)]
+        {
+            let timestamp = 7_u32.wrapping_add_signed(media_ms * 90);
+            let is = meter.may_be_reordered(late_ms * MS, timestamp);
+            assert_eq!(is, is_near, "{late_ms} {media_ms}");
+        }
+        meter.restart();
+        assert!(!meter.may_be_reordered(0, 7));
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! (see [`SequenceMeter::new`]; 200 ms with retransmission, 100 ms without, set in `track.rs`).
 //! Then, at every moment, `expected = unique arrivals + pending + lost`. A packet that arrives
 //! after it was counted lost cancels its loss, so that the sum over a life is the final loss. Holes
-//! where a sender may have moved on to other numbers are *excused*: none of them is lost.
+//! where a sender may have moved on to other numbers are *excused*: none of them is lost, so that
+//! one that arrives later cancels nothing.
 
 use std::collections::VecDeque;
 
@@ -60,6 +61,8 @@ pub struct SequenceMeter {
     restart_at: Option<u16>,
     /// Holes that showed before this time are excused.
     excused_below_ms: u32,
+    /// The number after the last excused hole that was given up.
+    excused_end: i64,
     lost: i64,
     lost_taken: i64,
     arrivals: u64,
@@ -81,6 +84,7 @@ impl SequenceMeter {
             range: None,
             restart_at: None,
             excused_below_ms: 0,
+            excused_end: i64::MIN,
             lost: 0,
             lost_taken: 0,
             arrivals: 0,
@@ -98,7 +102,7 @@ impl SequenceMeter {
             self.mark(first);
             return Arrival::Next(first);
         };
-        let step = i64::from(sequence.wrapping_sub(highest as u16).cast_signed());
+        let step = step(highest, sequence);
         let number = highest + step;
         if step > 0 && step < MAX_DROPOUT {
             self.restart_at = None;
@@ -126,15 +130,21 @@ impl SequenceMeter {
         self.fill(number)
     }
 
-    /// Whether a packet with this number does not go on from those so far, whatever a path loses or
-    /// reorders of a few: it is too far from the highest, came before, or is before the first.
+    /// Whether a packet with this number is too far from the highest to go on from those so far,
+    /// whatever a path loses or reorders of a few.
     #[must_use]
-    pub fn is_break(&self, sequence: u16) -> bool {
-        let Some((lowest, highest)) = self.range else { return false };
-        let step = i64::from(sequence.wrapping_sub(highest as u16).cast_signed());
-        let number = highest + step;
-        let fills = step > 0 || number >= lowest && !self.has(number);
-        step.abs() > MAX_MISORDER || !fills
+    pub fn is_far(&self, sequence: u16) -> bool {
+        self.range.is_some_and(|(_, highest)| step(highest, sequence).abs() > MAX_MISORDER)
+    }
+
+    /// Whether a packet with this number came before, or is before the first: a path may have sent
+    /// it twice or reordered it, or the sender begins anew.
+    #[must_use]
+    pub fn is_behind(&self, sequence: u16) -> bool {
+        self.range.is_some_and(|(lowest, highest)| {
+            let number = highest + step(highest, sequence);
+            number <= highest && (number < lowest || self.has(number))
+        })
     }
 
     /// Holes that show before `below_ms` are excused, those that are open now too.
@@ -180,6 +190,7 @@ impl SequenceMeter {
         self.give_up_all();
         self.range = None;
         self.restart_at = None;
+        self.excused_end = i64::MIN;
         self.arrived.fill(0);
     }
 
@@ -286,7 +297,7 @@ impl SequenceMeter {
             .iter_mut()
             .find(|h| (h.first..h.first + i64::from(h.length)).contains(&number));
         let Some(hole) = hole else {
-            self.lost -= 1;
+            self.lost -= i64::from(number >= self.excused_end);
             return Arrival::Late(number);
         };
         hole.missing = hole.missing.saturating_sub(1);
@@ -297,9 +308,11 @@ impl SequenceMeter {
     }
 
     fn give_up_first(&mut self) {
-        let given_up = self.holes.pop_front();
-        if let Some(hole) = given_up.filter(|hole| hole.seen_ms >= self.excused_below_ms) {
+        let Some(hole) = self.holes.pop_front() else { return };
+        if hole.seen_ms >= self.excused_below_ms {
             self.lost += i64::from(hole.missing);
+        } else {
+            self.excused_end = self.excused_end.max(hole.first + i64::from(hole.length));
         }
         while self.holes.front().is_some_and(|hole| hole.missing == 0) {
             self.holes.pop_front();
@@ -330,6 +343,11 @@ impl SequenceMeter {
             *w &= !bit;
         }
     }
+}
+
+/// How far above the highest number this one is; negative below it.
+fn step(highest: i64, sequence: u16) -> i64 {
+    i64::from(sequence.wrapping_sub(highest as u16).cast_signed())
 }
 
 #[cfg(test)]

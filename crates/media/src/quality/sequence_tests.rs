@@ -234,22 +234,46 @@ fn what_is_missing_where_the_sender_moved_on_is_not_lost_and_may_still_come() {
 }
 
 #[test]
-fn only_what_no_path_does_to_packets_is_a_break() {
+fn what_comes_after_it_was_excused_cancels_no_loss_and_what_is_lost_later_does() {
     let mut meter = meter();
-    assert!(!meter.is_break(7), "the first");
+    meter.excuse_below(301);
+    for (at_ms, sequence) in [(0, 12), (300, 15), (301, 18)] {
+        meter.packet(sequence, false, at_ms);
+    }
+    meter.timeout(301 + PATIENCE_MS);
+    assert_eq!(meter.lost(), 2, "16 and 17");
+    for (sequence, lost) in [(13, 2), (17, 1), (14, 1), (16, 0)] {
+        let late = Arrival::Late(i64::from(sequence));
+        assert_eq!((meter.packet(sequence, false, 600), meter.lost()), (late, lost), "{sequence}");
+    }
+    // The numbers of another source are none of those.
+    meter.restart();
+    for sequence in [12, 16] {
+        meter.packet(sequence, false, 700);
+    }
+    meter.timeout(700 + PATIENCE_MS);
+    assert_eq!(meter.lost(), 3);
+    assert_eq!((meter.packet(14, false, 1_000), meter.lost()), (Arrival::Late(14), 2));
+}
+
+#[test]
+fn what_no_path_does_to_packets_is_far_and_what_one_may_do_is_behind() {
+    let mut meter = meter();
+    assert!(!meter.is_far(7) && !meter.is_behind(7), "the first");
     for sequence in [65_530, 65_531, 65_534] {
         meter.packet(sequence, false, 0);
     }
-    for (sequence, is_break) in [
-        (65_535, false),
-        (98, false),
-        (99, true),
-        (40_000, true),
-        (65_533, false),
-        (65_534, true),
-        (65_530, true),
-        (65_529, true),
+    for (sequence, is_far, is_behind) in [
+        (65_535, false, false),
+        (98, false, false),
+        (99, true, false),
+        (40_000, true, true),
+        (65_533, false, false),
+        (65_534, false, true),
+        (65_530, false, true),
+        (65_529, false, true),
     ] {
-        assert_eq!(meter.is_break(sequence), is_break, "{sequence}");
+        let is = (meter.is_far(sequence), meter.is_behind(sequence));
+        assert_eq!(is, (is_far, is_behind), "{sequence}");
     }
 }

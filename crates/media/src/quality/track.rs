@@ -204,9 +204,10 @@ impl TrackMeter {
     /// therefore no loss, no reordering and no jump of the source's clock; where there is none,
     /// everything goes on.
     pub fn may_break(&mut self, until: Instant) {
-        self.may_break_until_ms = Some(self.ms(until));
-        // What is missing now was lost before.
-        self.sequence.give_up_all();
+        if self.may_break_until_ms.replace(self.ms(until)).is_none() {
+            // What is missing now was lost before.
+            self.sequence.give_up_all();
+        }
         self.sequence.excuse_below(u32::MAX);
     }
 
@@ -478,9 +479,12 @@ impl TrackMeter {
 
     /// The next packet, where it need not follow those before it.
     fn meet_break(&mut self, packet: &Packet) {
-        if self.sequence.is_break(packet.sequence) {
+        let (arrived_ns, timestamp) = (self.ns(packet.arrived_at), packet.timestamp);
+        let begins_anew = self.sequence.is_behind(packet.sequence)
+            && !self.jitter.may_be_reordered(arrived_ns, timestamp);
+        if self.sequence.is_far(packet.sequence) || begins_anew {
             self.source_changed(packet.arrived_at);
-        } else if self.jitter.is_apart(self.ns(packet.arrived_at), packet.timestamp) {
+        } else if self.jitter.is_apart(arrived_ns, timestamp) {
             self.timeline_shifted();
         }
     }

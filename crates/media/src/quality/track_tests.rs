@@ -713,6 +713,50 @@ fn where_a_position_begins_a_break_is_no_fault_and_later_it_is() {
 }
 
 #[test]
+fn packets_that_a_path_swaps_where_a_position_begins_are_both_of_it() {
+    let mut viewer = Viewer::of(MediaKind::Video, false);
+    (0..50).for_each(|i| viewer.packet(sent_ms(i), video(i)));
+    let asked_at = viewer.at(sent_ms(50));
+    viewer.meter.source_changed(asked_at);
+    viewer.meter.resume(asked_at);
+    viewer.meter.may_break(asked_at + Duration::from_millis(200));
+    // A picture of four packets, of which the first two are swapped, and the second comes twice.
+    let facts = |starts_frame| PayloadFacts {
+        starts_frame,
+        key_frame: starts_frame,
+        ..PayloadFacts::default()
+    };
+    for (at_ms, i) in [(0, 101), (1, 100), (2, 101), (3, 102), (4, 103)] {
+        let (timestamp, marker) = (video(100).timestamp, i == 103);
+        let packet = Packet { timestamp, marker, facts: facts(i == 100), ..video(i) };
+        viewer.packet(sent_ms(50) + at_ms, packet);
+    }
+    let sum = viewer.meter.finish(viewer.at(sent_ms(60))).counters;
+    let odd = (sum.packets_reordered, sum.packets_duplicate, sum.packets_lost);
+    assert_eq!((sum.packets_original, odd), (50 + 4, (1, 1, 0)));
+    assert_eq!((sum.frames_decodable, sum.frames_dropped), (25 + 1, 0));
+}
+
+#[test]
+fn what_comes_late_where_a_position_begins_is_no_loss_taken_back() {
+    // A seek: given up after 100 ms, and comes.
+    let mut viewer = Viewer::of(MediaKind::Audio, false);
+    viewer.meter.may_break(viewer.at(200));
+    [(0, 0), (20, 2), (150, 1)].into_iter().for_each(|(at_ms, i)| viewer.packet(at_ms, audio(i)));
+    let sum = viewer.meter.finish(viewer.at(400)).counters;
+    assert_eq!((sum.packets_original, sum.packets_lost, sum.packets_late), (3, 0, 1));
+    // A pause: what comes overtakes the answer to PLAY, with which another break may be.
+    let mut viewer = Viewer::of(MediaKind::Audio, false);
+    viewer.packet(0, audio(0));
+    viewer.meter.may_break(viewer.at(220));
+    [(20, 1), (40, 3)].into_iter().for_each(|(at_ms, i)| viewer.packet(at_ms, audio(i)));
+    viewer.meter.may_break(viewer.at(250));
+    viewer.packet(51, audio(2));
+    let sum = viewer.meter.finish(viewer.at(400)).counters;
+    assert_eq!((sum.packets_original, sum.packets_lost, sum.packets_reordered), (4, 0, 1));
+}
+
+#[test]
 fn what_may_be_of_the_position_before_has_not_begun() {
     let mut viewer = Viewer::of(MediaKind::Audio, false);
     viewer.meter.may_break(viewer.at(200));
