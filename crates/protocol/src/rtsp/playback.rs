@@ -59,6 +59,8 @@ pub(super) enum Then {
 #[derive(Clone, Copy, Debug)]
 struct Position {
     at: Duration,
+    /// The beginning was asked for, wherever the server then said that it plays.
+    is_from_beginning: bool,
     /// Since when it moves; `None` while paused.
     moves_since: Option<Instant>,
     /// How fast: 1 is normal.
@@ -84,7 +86,12 @@ impl Playback {
             began_at: None,
             length: None,
             stops_at: None,
-            position: Position { at: Duration::ZERO, moves_since: None, scale: 1.0 },
+            position: Position {
+                at: Duration::ZERO,
+                is_from_beginning: true,
+                moves_since: None,
+                scale: 1.0,
+            },
             rng: fastrand::Rng::with_seed(seed),
         }
     }
@@ -113,11 +120,23 @@ impl Playback {
         self.position.scale
     }
 
-    /// The server plays from `from` (`None`: from where it was) at `scale`.
-    pub(super) fn plays(&mut self, now: Instant, from: Option<Duration>, scale: f64) {
+    /// The server plays at `scale` what was asked for (`None`: from where it was), or as it
+    /// answered, from `answered`.
+    pub(super) fn plays(
+        &mut self,
+        now: Instant,
+        asked: Option<Duration>,
+        answered: Option<Duration>,
+        scale: f64,
+    ) {
         self.began_at.get_or_insert(now);
-        let at = from.unwrap_or_else(|| self.at(now));
-        self.position = Position { at, moves_since: Some(now), scale };
+        let asked = asked.unwrap_or_else(|| self.at(now));
+        self.position = Position {
+            at: answered.unwrap_or(asked),
+            is_from_beginning: asked.is_zero(),
+            moves_since: Some(now),
+            scale,
+        };
         self.state = PlaybackState::Plays;
     }
 
@@ -174,12 +193,13 @@ impl Playback {
     }
 
     /// Whether it may end though nothing came since PLAY was answered: behind a position elsewhere
-    /// than at its beginning there may be no media. Who never had any (`has_played`) may be behind
-    /// a firewall, and has ended only if the position is near the end.
+    /// than at its beginning there may be no media. Who asked for the beginning and had nothing saw
+    /// no end, whatever position was answered. Who never had any (`has_played`) may be behind a
+    /// firewall, and has ended only if the position is near the end.
     pub(super) fn may_end_unseen(&self, has_played: bool) -> bool {
-        let Position { at, .. } = self.position;
+        let Position { at, is_from_beginning, .. } = self.position;
         let is_near_end = self.left(at).is_some_and(|left| left <= END_UNSURE);
-        !at.is_zero() && (has_played || is_near_end)
+        !is_from_beginning && (has_played || is_near_end)
     }
 
     /// When the next action of the script is due.
@@ -224,22 +244,22 @@ mod tests {
         let start = Instant::now();
         let mut playback = playback(Some(20 * S), Vec::new());
         assert_eq!(playback.end_at(), None);
-        playback.plays(start, Some(Duration::ZERO), 1.0);
+        playback.plays(start, Some(Duration::ZERO), None, 1.0);
         assert_eq!(playback.end_at(), Some(start + 20 * S));
         playback.stopped(start + 5 * S);
         assert_eq!(playback.end_at(), None);
-        playback.plays(start + 15 * S, None, 1.0);
+        playback.plays(start + 15 * S, None, None, 1.0);
         assert_eq!(playback.end_at(), Some(start + 30 * S));
-        playback.plays(start + 16 * S, Some(18 * S), 1.0);
+        playback.plays(start + 16 * S, Some(18 * S), None, 1.0);
         assert_eq!(playback.end_at(), Some(start + 18 * S));
-        playback.plays(start + 16 * S, Some(10 * S), 2.0);
+        playback.plays(start + 16 * S, Some(10 * S), None, 2.0);
         assert_eq!(playback.end_at(), Some(start + 21 * S));
-        playback.plays(start + 16 * S, Some(10 * S), -4.0);
+        playback.plays(start + 16 * S, Some(10 * S), None, -4.0);
         assert_eq!(playback.end_at(), Some(start + 18 * S + S / 2));
         // The server knows better where it stops; what it cannot mean does not count.
         for (stops_at, end) in [(Some(17 * S), 17), (Some(10 * S), 20), (None, 20)] {
             playback.stops_at(stops_at);
-            playback.plays(start, Some(10 * S), 1.0);
+            playback.plays(start, Some(10 * S), None, 1.0);
             assert_eq!(playback.end_at(), Some(start + (end - 10) * S), "{stops_at:?}");
         }
     }
@@ -254,11 +274,16 @@ mod tests {
             (17, true, [true, true]),
             (25, true, [true, true]),
         ] {
-            playback.plays(start, Some(from * S), 1.0);
+            playback.plays(start, Some(from * S), None, 1.0);
             assert_eq!(playback.is_near_end(start), near_end, "{from}");
             assert_eq!([false, true].map(|had| playback.may_end_unseen(had)), unseen, "{from}");
         }
-        playback.plays(start, Some(10 * S), 1.0);
+        // Where the beginning was asked for, the answer changes nothing.
+        playback.plays(start, Some(Duration::ZERO), Some(20 * S), 1.0);
+        assert_eq!([false, true].map(|had| playback.may_end_unseen(had)), [false; 2]);
+        playback.plays(start, Some(10 * S), Some(Duration::ZERO), 1.0);
+        assert_eq!([false, true].map(|had| playback.may_end_unseen(had)), [false, true]);
+        playback.plays(start, Some(10 * S), None, 1.0);
         assert!(playback.is_near_end(start + 7 * S) && !playback.is_near_end(start + 6 * S));
     }
 
@@ -273,12 +298,12 @@ mod tests {
         ];
         let mut playback = playback(Some(20 * S), steps);
         assert_eq!(playback.take_step(start + 9 * S), None, "before PLAY");
-        playback.plays(start, Some(Duration::ZERO), 1.0);
+        playback.plays(start, Some(Duration::ZERO), None, 1.0);
         assert_eq!(playback.take_step(start + S), None);
         assert_eq!(playback.take_step(start + 2 * S), Some(Due::Do(Then::Pause(S))));
         playback.state = PlaybackState::Paused { until: start + 3 * S };
         assert_eq!(playback.next_step_at(), None);
-        playback.plays(start + 3 * S, None, 1.0);
+        playback.plays(start + 3 * S, None, None, 1.0);
         assert_eq!(playback.take_step(start + 3 * S), Some(Due::Do(Then::Seek(9 * S))));
         assert_eq!(
             playback.take_step(start + 4 * S),

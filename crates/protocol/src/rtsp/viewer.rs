@@ -217,7 +217,7 @@ impl Viewer {
         }
         self.is_replay = self.playback.state == PlaybackState::Restarts;
         self.playback.stops_at(played.until);
-        self.playback.plays(now, played.from.or(asked), scale);
+        self.playback.plays(now, asked, played.from, scale);
         if let Some(receiver) = &mut self.receiver {
             receiver.expect(now, self.playback.end_at());
         }
@@ -258,7 +258,9 @@ impl Viewer {
                 self.session.client.play(now, None, self.playback.scale());
             }
             // It was paused where nothing follows.
-            PlaybackState::Continues(_) if self.playback.is_near_end(now) => self.ended(now),
+            PlaybackState::Continues(_) if may_be_end(status) && self.playback.is_near_end(now) => {
+                self.ended(now);
+            }
             _ => {
                 let detail = format!("PLAY, after a pause: {code}");
                 self.fail(now, Failure::new(FailureReason::RtspStatus(code), detail));
@@ -570,6 +572,11 @@ impl Viewer {
             .min_by_key(|(at, _)| *at)
             .unwrap_or((self.session.options.clock.at + NEVER, "nothing"))
     }
+}
+
+/// Whether a server refuses to play on with this status where its recording has ended.
+fn may_be_end(status: StatusCode) -> bool {
+    matches!(status, StatusCode::MethodNotValidInThisState | StatusCode::InvalidRange)
 }
 
 impl Participant for Viewer {

@@ -110,6 +110,48 @@ fn a_recording_that_ends_soon_after_a_pause_is_played_again() {
         fixture.answers("PLAY", status, "", "");
         begins_anew(&mut fixture, status);
     }
+    // One that fails there has not.
+    for (status, code) in [
+        ("454 Session Not Found", 454),
+        ("500 Internal Server Error", 500),
+        ("503 Service Unavailable", 503),
+    ] {
+        let mut fixture = acting(RtspTransport::Tcp, 18 * S, PlaybackAction::Pause(2 * S));
+        fixture.answers("PAUSE", "200 OK", SESSION, "");
+        fixture.wait(2 * S);
+        fixture.answers("PLAY", status, "", "");
+        fixture.answers("TEARDOWN", "200 OK", "", "");
+        assert_eq!(fixture.failed().0, FailureReason::RtspStatus(code));
+    }
+}
+
+/// Where the server says that it plays is no proof that it has played.
+#[test]
+fn who_asks_for_the_beginning_and_gets_nothing_has_not_seen_the_end() {
+    for transport in BOTH {
+        // The first session.
+        let mut fixture = Fixture::set_up(transport, PlaybackScript::default(), RECORDING);
+        let at_end = format!("{SESSION}Range: npt=20.000-\r\n");
+        fixture.answers("PLAY", "200 OK", &at_end, "");
+        fixture.wait(11 * S);
+        fixture.answers("TEARDOWN", "200 OK", "", "");
+        assert_eq!(fixture.failed().0, FailureReason::NoMedia, "{transport:?}");
+        // A replay, which is tried once, and the session after it, which is the last.
+        let mut fixture = Fixture::set_up(transport, PlaybackScript::default(), RECORDING);
+        fixture.answers("PLAY", "200 OK", SESSION, "");
+        plays(&mut fixture, transport, 0..30);
+        fixture.arrives(transport, &bye(1, 9));
+        fixture.wait(S / 2);
+        fixture.answers("PLAY", "200 OK", &at_end, "");
+        fixture.wait(2 * S + S / 5);
+        fixture.answers("TEARDOWN", "200 OK", "", "");
+        fixture.sets_up(transport, RECORDING);
+        let shortly_after = format!("{SESSION}Range: npt=0.040-8.0\r\n");
+        fixture.answers("PLAY", "200 OK", &shortly_after, "");
+        fixture.wait(11 * S);
+        fixture.answers("TEARDOWN", "200 OK", "", "");
+        assert_eq!(fixture.failed().0, FailureReason::MediaLost, "{transport:?}");
+    }
 }
 
 #[test]

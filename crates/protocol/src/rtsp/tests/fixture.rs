@@ -205,19 +205,27 @@ impl Fixture {
             Box::new(Viewer::with_playback(config(transport, None), script, options(now)))
         });
         fixture.described(sdp);
+        fixture.sets_up(transport, sdp);
+        fixture
+    }
+
+    /// Each track of `sdp` is set up over `transport`.
+    #[track_caller]
+    pub(super) fn sets_up(&mut self, transport: RtspTransport, sdp: &str) {
         for at in 0..sdp.matches("\nm=").count() as u16 {
             let granted = if transport == RtspTransport::Tcp {
                 format!("RTP/AVP/TCP;unicast;interleaved={}-{}", 2 * at, 2 * at + 1)
             } else {
                 let (client, server) = (50_000 + 2 * at, 6_000 + 2 * at);
-                fixture.ports(client);
+                if !self.opened.is_empty() {
+                    self.ports(client);
+                }
                 let client = format!("client_port={client}-{}", client + 1);
                 format!("RTP/AVP;unicast;{client};server_port={server}-{}", server + 1)
             };
             let headers = format!("Session: 77;timeout=200\r\nTransport: {granted}\r\n");
-            fixture.answers("SETUP", "200 OK", &headers, "");
+            self.answers("SETUP", "200 OK", &headers, "");
         }
-        fixture
     }
 
     /// What an interleaved frame has arrives, over `transport`.
