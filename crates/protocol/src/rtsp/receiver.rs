@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use throng_media::assemble::{FrameAssembler, MediaPacket};
-use throng_media::codec::{PayloadFacts, PayloadReader};
+use throng_media::codec::{CodecError, PayloadFacts, PayloadReader};
 use throng_media::prefetch::Prefetcher;
 use throng_media::quality::{Packet, TrackConfig, TrackMeter, WallClock};
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter};
@@ -36,6 +36,10 @@ struct Track {
     next_report_at: Instant,
     /// When its last packet came, or media was expected anew.
     silent_since: Instant,
+    /// Media came since it was last expected anew.
+    has_media: bool,
+    /// The first and the last second whose interval was put off since then, because it may be over.
+    put_off: Option<(Instant, Instant)>,
     first_frame_reported: bool,
     /// The server has sent RTCP BYE: its end was reached.
     has_ended: bool,
@@ -111,8 +115,6 @@ pub(super) struct Receiver {
     /// What arrived so long before now is known.
     lag: Duration,
     last_media_at: Option<Instant>,
-    /// Media came since it was last expected anew.
-    has_media: bool,
     expected: Option<Expected>,
     first_packet_seen: bool,
     first_frame_seen: bool,
@@ -157,6 +159,8 @@ impl Receiver {
                 last_sender_report: LastSenderReport::default(),
                 next_report_at: now + REPORT_INTERVAL.mul_f64(0.5 + random.f64()) / 2,
                 silent_since: now,
+                has_media: false,
+                put_off: None,
                 first_frame_reported: false,
                 has_ended: false,
                 assembler: (options.is_tapped && media.kind == MediaKind::Video)
@@ -174,7 +178,6 @@ impl Receiver {
             next_interval_at: next_second(options.joined_at, now),
             lag: Duration::ZERO,
             last_media_at: None,
-            has_media: false,
             expected: None,
             first_packet_seen: false,
             first_frame_seen: false,
@@ -223,86 +226,51 @@ impl Receiver {
         if header.payload_type != track.payload_type && companion.is_none() {
             return self.unknown_payload(at, arrived_at, overhead_bytes, &header, bytes);
         }
-        // What comes between the packets of the media has their numbers, and is no part of it.
-        let is_video = track.config.kind == MediaKind::Video;
-        let is_between = companion.is_some_and(|companion| !companion.has_media || is_video);
-        let wire_bytes = overhead_bytes + bytes.len() as u32;
+        track.goes_on(self.expected, &mut self.observed);
         track.silent_since = arrived_at;
         let Ok(payload) = header.payload(bytes) else {
             track.meter.discarded();
             return self.anomaly(Anomaly::BadRtp, "rtp", "padding is longer than the payload");
         };
+        // What comes between the packets of the media has their numbers, and is no part of it.
+        let is_video = track.config.kind == MediaKind::Video;
+        let is_between = companion.is_some_and(|companion| !companion.has_media || is_video);
         let payload: &[u8] = if is_between { &[] } else { payload };
-        if track.ssrc != Some(header.ssrc) {
-            if track.ssrc.is_some() {
-                self.source_changes = self.source_changes.saturating_add(1);
-                if self.source_changes > SOURCE_CHANGES_MAX {
-                    return self.anomaly(
-                        Anomaly::ManySources,
-                        "rtp",
-                        "its SSRC changes again and again",
-                    );
-                }
-                track.meter.source_changed(arrived_at);
-            }
-            track.ssrc = Some(header.ssrc);
-            track.last_sender_report = LastSenderReport::default();
+        if !track.comes_from(header.ssrc, arrived_at, &mut self.source_changes) {
+            return self.anomaly(Anomaly::ManySources, "rtp", "its SSRC changes again and again");
         }
         // A malformed payload still counts as a packet of its frame.
         let read = match companion {
             Some(_) => Ok(PayloadFacts::default()),
             None => track.payloads.read(payload),
         };
-        let (facts, malformed) = match read {
-            Ok(facts) => (facts, None),
-            Err(error) => (PayloadFacts::default(), Some(error)),
-        };
         let packet = Packet {
             arrived_at,
             sequence: header.sequence,
             timestamp: header.timestamp,
             marker: header.marker,
-            facts,
+            facts: read.unwrap_or_default(),
             payload_bytes: payload.len() as u32,
             header_bytes: (bytes.len() - payload.len()) as u32,
-            wire_bytes,
+            wire_bytes: overhead_bytes + bytes.len() as u32,
             retransmitted: false,
             captured: None,
         };
+        track.has_media = true;
         track.meter.packet_with_payload(&packet, payload);
-        // Parameter sets may come in packets of their own.
-        track.picture.packet(track.config.codec, header.timestamp, payload);
-        if track.picture.awaits_key_frame()
-            && let Some((timestamp, at)) = track.meter.last_key_frame()
-        {
-            let change = track.picture.shown(timestamp).and_then(Shown::change);
-            self.observed.extend(change.map(|(from, to)| Observation::SizeChanged {
-                track: track.id,
-                from,
-                to,
-                at,
-            }));
+        self.observed.extend(track.size_change(header.timestamp, payload));
+        if read.is_ok() {
+            track.assemble(&packet, payload, &self.options.clock, &mut self.observed);
         }
-        if let (Some(assembler), None) = (&mut track.assembler, &malformed) {
-            let RtpHeader { sequence, timestamp, marker, .. } = header;
-            let packet = MediaPacket {
-                arrived_at,
-                sequence,
-                timestamp,
-                marker,
-                facts,
-                captured: None,
-                payload,
-            };
-            let (id, codec, clock) = (track.id, track.config.codec, &self.options.clock);
-            let observed = &mut self.observed;
-            assembler.packet(&packet, |frame| observed.push(coded_frame(id, codec, clock, frame)));
-        }
-        let has_inner_markers = track.meter.has_inner_markers();
-        let has_jumped = track.meter.time_jumps() > 0;
         self.last_media_at = Some(arrived_at);
-        self.has_media = true;
         self.report_first(at, arrived_at);
+        self.report_anomalies(at, read.err());
+    }
+
+    /// Reports what is odd about track `at` and the payload of its last packet.
+    fn report_anomalies(&mut self, at: usize, malformed: Option<CodecError>) {
+        let Some(Track { meter, .. }) = self.tracks.get(at) else { return };
+        let (has_inner_markers, time_jumps) = (meter.has_inner_markers(), meter.time_jumps());
         if has_inner_markers {
             let detail = "the RTP marker is set inside pictures; frames are counted by timestamps";
             self.anomaly(Anomaly::InnerMarkers, "rtp", detail);
@@ -310,7 +278,7 @@ impl Receiver {
         if let Some(error) = malformed {
             self.anomaly(Anomaly::BadPayload, "payload", error);
         }
-        if has_jumped {
+        if time_jumps > 0 {
             self.anomaly(Anomaly::TimeJump, TIME_JUMP_PLACE, TIME_JUMP);
         }
     }
@@ -430,10 +398,9 @@ impl Receiver {
     pub(super) fn resume(&mut self, now: Instant) {
         self.is_paused = false;
         self.last_media_at = self.last_media_at.map(|_| now);
-        self.has_media = false;
         for track in &mut self.tracks {
             track.meter.resume(now);
-            track.silent_since = now;
+            (track.silent_since, track.has_media) = (now, false);
         }
     }
 
@@ -499,10 +466,10 @@ impl Receiver {
             }
         }
         if heard >= self.next_interval_at {
-            self.next_interval_at = next_second(self.next_interval_at, heard);
             if !self.is_paused {
                 self.end_seconds(heard);
             }
+            self.next_interval_at = next_second(self.next_interval_at, heard);
         }
     }
 
@@ -517,24 +484,32 @@ impl Receiver {
         self.expected = None;
     }
 
-    /// Ends the intervals of a second. That of a track that may be over goes on: if it is, its
+    /// Ends the intervals of a second. That of a track that may be over is put off: if it is, its
     /// silence does not count, and if it is not, all of it does.
     fn end_seconds(&mut self, now: Instant) {
-        for track in &mut self.tracks {
-            if track.over_since(self.expected, now).is_none() {
-                let interval = track.interval(self.expected, now, TrackMeter::take_interval);
-                self.observed.push(interval);
+        let second = self.next_interval_at;
+        let over_since = over_since(&self.tracks, self.expected, now);
+        for (track, over_since) in self.tracks.iter_mut().zip(over_since) {
+            if over_since.is_some() {
+                let (first, _) = track.put_off.unwrap_or((second, second));
+                track.put_off = Some((first, second));
+                continue;
             }
+            track.goes_on(self.expected, &mut self.observed);
+            let interval = track.interval(self.expected, now, TrackMeter::take_interval);
+            self.observed.push(interval);
         }
     }
 
     /// Ends the intervals of all tracks; of one that may be over, where its silence began.
     fn end_intervals(&mut self, now: Instant, take: fn(&mut TrackMeter, Instant) -> TrackInterval) {
-        for track in &mut self.tracks {
-            let over_since = track.over_since(self.expected, now);
+        let over_since = over_since(&self.tracks, self.expected, now);
+        for (track, over_since) in self.tracks.iter_mut().zip(over_since) {
             if over_since.is_some() {
                 track.meter.pause();
+                track.put_off = None;
             }
+            track.goes_on(self.expected, &mut self.observed);
             let ends_at = over_since.unwrap_or(now);
             self.observed.push(track.interval(self.expected, ends_at, take));
         }
@@ -604,7 +579,7 @@ impl Receiver {
 
     /// Whether media came since PLAY was last answered.
     pub(super) fn has_media(&self) -> bool {
-        self.has_media
+        self.tracks.iter().any(|track| track.has_media)
     }
 
     /// Whether anything came that is no media as described, such as control packets.
@@ -656,13 +631,80 @@ impl Receiver {
     }
 }
 
+/// Since when each track is silent that may be over at `now`. One that had no media is over with the
+/// last of those that had: until then it is missing. Where none had any, there may be none.
+fn over_since(tracks: &[Track], expected: Option<Expected>, now: Instant) -> Vec<Option<Instant>> {
+    let own = |track: &Track| track.over_since(expected, now);
+    let later = |one: Option<Instant>, other: Option<Instant>| Some(one?.max(other?));
+    let last = tracks.iter().filter(|track| track.has_media).map(own).reduce(later);
+    let of = |track: &Track| if track.has_media { own(track) } else { last.unwrap_or(own(track)) };
+    tracks.iter().map(of).collect()
+}
+
 impl Track {
-    /// Since when it is silent, if it may be over at `now`: the server has said so, or it is so
-    /// near the end of the recording that only more media refutes it.
+    /// Since when it is silent, if it may be over at `now`: the server has said so, or it fell
+    /// silent so near the end of the recording that only more media refutes it.
     fn over_since(&self, expected: Option<Expected>, now: Instant) -> Option<Instant> {
-        let until = expected?.until;
-        let may_be_over = self.has_ended || until.is_some_and(|until| now + END_UNSURE >= until);
+        let is_near = |until: Instant| {
+            now + END_UNSURE >= until
+                && self.silent_since.saturating_duration_since(until) <= END_UNSURE
+        };
+        let may_be_over = expected?.until.is_some_and(is_near) || self.has_ended;
         (may_be_over && now >= self.silent_since + SILENCE_MIN).then_some(self.silent_since)
+    }
+
+    /// It was not over: the intervals that were put off end where they would have.
+    fn goes_on(&mut self, expected: Option<Expected>, observed: &mut Vec<Observation>) {
+        let Some((mut second, last)) = self.put_off.take() else { return };
+        while second <= last {
+            observed.push(self.interval(expected, second, TrackMeter::take_interval));
+            second += Duration::from_secs(1);
+        }
+    }
+
+    /// A packet comes from this source. False where there were too many others before.
+    fn comes_from(&mut self, ssrc: u32, now: Instant, source_changes: &mut u8) -> bool {
+        if self.ssrc == Some(ssrc) {
+            return true;
+        }
+        if self.ssrc.is_some() {
+            *source_changes = source_changes.saturating_add(1);
+            if *source_changes > SOURCE_CHANGES_MAX {
+                return false;
+            }
+            self.meter.source_changed(now);
+        }
+        self.ssrc = Some(ssrc);
+        self.last_sender_report = LastSenderReport::default();
+        true
+    }
+
+    /// The size of its picture has changed, as a packet of this payload shows or one before.
+    fn size_change(&mut self, timestamp: u32, payload: &[u8]) -> Option<Observation> {
+        // Parameter sets may come in packets of their own.
+        self.picture.packet(self.config.codec, timestamp, payload);
+        if !self.picture.awaits_key_frame() {
+            return None;
+        }
+        let (timestamp, at) = self.meter.last_key_frame()?;
+        let (from, to) = self.picture.shown(timestamp).and_then(Shown::change)?;
+        Some(Observation::SizeChanged { track: self.id, from, to, at })
+    }
+
+    /// Adds a packet to the frames of the tap.
+    fn assemble(
+        &mut self,
+        packet: &Packet,
+        payload: &[u8],
+        clock: &WallClock,
+        observed: &mut Vec<Observation>,
+    ) {
+        let Some(assembler) = &mut self.assembler else { return };
+        let Packet { arrived_at, sequence, timestamp, marker, facts, captured, .. } = *packet;
+        let packet =
+            MediaPacket { arrived_at, sequence, timestamp, marker, facts, captured, payload };
+        let (id, codec) = (self.id, self.config.codec);
+        assembler.packet(&packet, |frame| observed.push(coded_frame(id, codec, clock, frame)));
     }
 
     /// Its interval that ends at `now`.

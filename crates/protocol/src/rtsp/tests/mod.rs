@@ -15,6 +15,7 @@ mod bytes;
 mod ends;
 mod fixture;
 mod missing;
+mod outages;
 mod packets;
 mod playback;
 mod positions;
