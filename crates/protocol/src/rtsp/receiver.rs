@@ -104,6 +104,10 @@ const BREAK_PATIENCE: Duration = Duration::from_millis(200);
 /// Shorter silences end nothing: no freeze has begun yet.
 const SILENCE_MIN: Duration = Duration::from_millis(150);
 
+/// Seconds before these are one interval where they were put off: a track that the server has ended
+/// may be silent for hours before it goes on.
+const PUT_OFF_MAX: Duration = Duration::from_secs(60);
+
 /// Receives the tracks of one session.
 pub(super) struct Receiver {
     options: ReceiverOptions,
@@ -655,7 +659,8 @@ impl Track {
 
     /// It was not over: the intervals that were put off end where they would have.
     fn goes_on(&mut self, expected: Option<Expected>, observed: &mut Vec<Observation>) {
-        let Some((mut second, last)) = self.put_off.take() else { return };
+        let Some((first, last)) = self.put_off.take() else { return };
+        let mut second = last.checked_sub(PUT_OFF_MAX).map_or(first, |at| at.max(first));
         while second <= last {
             observed.push(self.interval(expected, second, TrackMeter::take_interval));
             second += Duration::from_secs(1);
