@@ -51,8 +51,8 @@ pub(crate) fn override_text(set: &str) -> Result<String, CliError> {
     flag_text("--set", set)
 }
 
-/// The value of a flag of the form `KEY=VALUE` as it was given, or as the variable or file says that
-/// it names: such a value has a key, in which no colon is.
+/// The value of a flag of the form `KEY=VALUE` as it was given, or as the variable or file says
+/// that it names: such a value has a key, in which no colon is.
 pub(crate) fn flag_text(flag: &str, given: &str) -> Result<String, CliError> {
     match TokenSource::parse(given) {
         TokenSource::Inline(_) => Ok(given.to_owned()),

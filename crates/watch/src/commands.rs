@@ -102,7 +102,8 @@ struct StartedCommand {
 }
 
 impl StartedCommand {
-    /// Starts a command, on a thread that outlives what watches it; `before` counts the earlier commands of the same program.
+    /// Starts a command, on a thread that outlives what watches it; `before` counts the earlier
+    /// commands of the same program.
     fn start(words: &[String], program: &str, before: usize) -> Result<Self, WatchError> {
         let named = program_of(words).to_owned();
         let fail = |error| WatchError::Start { command: named.clone(), error };

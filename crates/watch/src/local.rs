@@ -30,8 +30,8 @@ pub struct LocalHost {
 }
 
 impl LocalHost {
-    /// Starts the target commands, which end with the calling thread. The processes of other targets
-    /// may appear later.
+    /// Starts the target commands, which end with the calling thread. The processes of other
+    /// targets may appear later.
     ///
     /// # Errors
     /// When a command cannot be started, or a PID does not exist.

@@ -635,8 +635,8 @@ impl Receiver {
     }
 }
 
-/// Since when each track is silent that may be over at `now`. One that had no media is over with the
-/// last of those that had: until then it is missing. Where none had any, there may be none.
+/// Since when each track is silent that may be over at `now`. One that had no media is over with
+/// the last of those that had: until then it is missing. Where none had any, there may be none.
 fn over_since(tracks: &[Track], expected: Option<Expected>, now: Instant) -> Vec<Option<Instant>> {
     let own = |track: &Track| track.over_since(expected, now);
     let later = |one: Option<Instant>, other: Option<Instant>| Some(one?.max(other?));
