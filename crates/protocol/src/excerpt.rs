@@ -8,13 +8,29 @@ use throng_observation::masked::{HIDDEN, masked_beginning};
 /// How many characters of a server's text are shown.
 pub(crate) const EXCERPT_CHARS_MAX: usize = 200;
 
+/// What ends a text that was cut.
+const CUT: char = '…';
+
 /// What is shorter is no secret, and a part of many words.
 const SECRET_BYTES_MIN: usize = 4;
 
-/// The text of a server without what it repeats of these secrets.
+/// The text of a server without what it repeats of these secrets, also where it was cut within one.
 pub(crate) fn without<'s>(text: &str, secrets: impl IntoIterator<Item = &'s str>) -> String {
     let secrets = secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN);
-    secrets.fold(text.to_owned(), |text, secret| text.replace(secret, HIDDEN))
+    secrets.fold(text.to_owned(), |text, secret| {
+        let text = text.replace(secret, HIDDEN);
+        match cut_within(&text, secret) {
+            Some(before) => format!("{before}{HIDDEN}"),
+            None => text,
+        }
+    })
+}
+
+/// What stands before the beginning of a secret within which [`excerpt`] has cut a text.
+fn cut_within<'t>(text: &'t str, secret: &str) -> Option<&'t str> {
+    let cut = text.strip_suffix(CUT)?;
+    let mut lengths = (SECRET_BYTES_MIN..secret.len()).rev();
+    lengths.find_map(|length| cut.strip_suffix(secret.get(..length)?))
 }
 
 /// The beginning of `text` on one line, at most 200 characters; control and invisible characters
@@ -25,7 +41,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     let mut short: String =
         masked.chars().take(EXCERPT_CHARS_MAX).map(|c| if is_seen(c) { c } else { ' ' }).collect();
     if masked.chars().nth(EXCERPT_CHARS_MAX).is_some() {
-        short.push('…');
+        short.push(CUT);
     }
     short
 }
@@ -64,6 +80,18 @@ mod tests {
         assert_eq!(retry_after(&headers), "");
         headers.insert(RETRY_AFTER, http::HeaderValue::from_static("30"));
         assert_eq!(retry_after(&headers), ", Retry-After: 30");
+    }
+
+    #[test]
+    fn a_secret_is_not_repeated_nor_its_beginning_where_the_text_was_cut() {
+        for (text, shown) in [
+            ("no S3CRET-1 here", "no … here"),
+            ("no S3CRET…", "no …"),
+            ("no S3C…", "no S3C…"),
+            ("no S3CRET", "no S3CRET"),
+        ] {
+            assert_eq!(without(text, ["S3CRET-1"]), shown);
+        }
     }
 
     #[test]

@@ -70,6 +70,14 @@ impl Protocol {
         }
     }
 
+    /// What a server said, without the token that it may repeat.
+    fn without_token(&self, said: &str) -> String {
+        match self {
+            Self::Xmpp(_) => said.to_owned(),
+            Self::Template(config) => config.without_token(said),
+        }
+    }
+
     /// `Sec-WebSocket-Protocol`.
     fn subprotocols(&self) -> Vec<String> {
         match self {

@@ -230,6 +230,9 @@ impl Member {
     }
 
     fn lost(&mut self, now: Instant, failure: Failure, is_final: bool, is_open: bool) {
+        // Its words may be those of the server: why it refuses the upgrade, or closes.
+        let detail = self.config.protocol.without_token(&failure.detail);
+        let failure = Failure::new(failure.reason, detail);
         self.part(now, is_final, is_open);
         if is_final {
             return self.end(now, Outcome::Failed(failure));

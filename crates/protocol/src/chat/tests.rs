@@ -7,7 +7,7 @@ use throng_observation::{ChatCounters, ChatInterval, FailureReason, Observation,
 use throng_scenario::VcardPolicy;
 
 use super::*;
-use crate::participant::{ChannelError, Input, Message, Open, Opening, Output, Participant};
+use crate::participant::{ChannelError, Close, Input, Message, Open, Opening, Output, Participant};
 use crate::signalling::SIGNALLING;
 use crate::webrtc::ParticipantOptions;
 
@@ -21,6 +21,7 @@ struct Fixture {
     sent: Vec<String>,
     reached: Vec<Phase>,
     intervals: Vec<ChatInterval>,
+    anomalies: Vec<String>,
     ended: Option<Outcome>,
     start: Instant,
     log: RoomLog,
@@ -68,6 +69,7 @@ impl Fixture {
             sent: Vec::new(),
             reached: Vec::new(),
             intervals: Vec::new(),
+            anomalies: Vec::new(),
             ended: None,
             start,
             log,
@@ -94,6 +96,9 @@ impl Fixture {
                 Output::Signal(SIGNALLING, Message::Text(frame)) => frames.push(frame),
                 Output::Observed(Observation::Reached(phase, _)) => self.reached.push(phase),
                 Output::Observed(Observation::Chat(interval)) => self.intervals.push(*interval),
+                Output::Observed(Observation::ProtocolAnomaly { detail, .. }) => {
+                    self.anomalies.push(detail.into());
+                }
                 Output::Ended(outcome) => {
                     self.ended = Some(outcome);
                     break;
@@ -176,6 +181,36 @@ impl Fixture {
 
 fn talkative() -> ChatConfig {
     ChatConfig { every: Some(Duration::from_secs(1)), ..ChatConfig::default() }
+}
+
+#[test]
+fn what_a_server_repeats_of_the_token_as_it_refuses_or_closes_is_not_told() {
+    let token = "S3CRET".repeat(30);
+    let said = format!("bad token {token}");
+    let cut = format!("{} {said}", "x".repeat(60));
+    let close = Close { code: 1008, reason: said.clone() };
+    for (is_open, why) in [
+        (false, ChannelError::Status(403, said.clone())),
+        (false, ChannelError::not_upgraded(403, &http::HeaderMap::new(), &cut)),
+        (true, ChannelError::ClosedByPeer(Some(close))),
+    ] {
+        let mut fixture = Fixture::with(ChatConfig::default(), |config| {
+            config.protocol = Protocol::Template(template::TemplateConfig {
+                template: std::sync::Arc::new(throng_scenario::ChatTemplate::default()),
+                nick: "ada".to_owned(),
+                number: 7,
+                token: Some(throng_scenario::Secret::new(token.clone())),
+                answer_within: Duration::from_secs(10),
+                has_event_stream: false,
+            });
+        });
+        if is_open {
+            fixture.open();
+        }
+        fixture.input(Input::Closed { channel: SIGNALLING, why });
+        let told = format!("{:?} {:?}", fixture.anomalies, fixture.ended);
+        assert!(!told.contains("S3C") && told.contains("bad token …"), "{told}");
+    }
 }
 
 #[test]

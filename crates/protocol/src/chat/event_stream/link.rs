@@ -219,7 +219,8 @@ impl EventLink {
             })?
             .into_parts();
         head.headers = headers;
-        if let Some(kept) = kept {
+        // A redirect may lead to the token.
+        if let Some(kept) = kept.or_else(|| self.config.kept_of(url.path())) {
             head.extensions.insert(kept);
         }
         let fetch = FetchId(self.next_fetch);

@@ -14,7 +14,8 @@ use crate::chat::room_log::mark;
 use crate::chat::template::TemplateConfig;
 use crate::chat::{Config, Member, Protocol, RoomLog};
 use crate::participant::{
-    ChannelError, DownloadEvent, FetchId, HttpVersion, Input, Opening, Output, Participant, Request,
+    ChannelError, DownloadEvent, FetchId, HttpVersion, Input, KeptPath, Opening, Output,
+    Participant, Request,
 };
 use crate::webrtc::ParticipantOptions;
 
@@ -38,6 +39,7 @@ struct Asked {
     method: Method,
     url: String,
     headers: HeaderMap,
+    kept: Option<KeptPath>,
     body: String,
 }
 
@@ -134,6 +136,7 @@ impl Fixture {
             method: request.head.method,
             url: request.head.uri.to_string(),
             headers: request.head.headers,
+            kept: request.head.extensions.get().cloned(),
             body: String::from_utf8(request.body).unwrap(),
         });
     }
@@ -401,6 +404,23 @@ fn redirects_are_followed_and_what_is_for_the_server_goes_to_no_other() {
         "{:?}",
         round.anomalies
     );
+}
+
+#[test]
+fn a_path_with_the_token_is_kept_without_it_wherever_a_redirect_leads() {
+    let words = CHAT.replace("/rooms/{room}/events?as={nick}", "/{token}/events");
+    let mut fixture = Fixture::new(&words, "");
+    let kept = |fixture: &Fixture| fixture.last().kept.clone().map(|KeptPath(path)| path);
+    assert_eq!(kept(&fixture).as_deref(), Some("/…/events"));
+    for (to, path) in [
+        ("/hush/events/", Some("/…/events/")),
+        ("/a/%68ush", Some("/a/…")),
+        ("http://10.0.0.2/hush", Some("/…")),
+        ("/elsewhere", None),
+    ] {
+        fixture.head(fixture.stream(), 307, Some((LOCATION, to)));
+        assert_eq!(kept(&fixture).as_deref(), path, "{to}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_observation::masked::HIDDEN;
-use throng_observation::percent::encoded;
+use throng_observation::percent::{decoded, encoded};
 use throng_scenario::{ChatTemplate, ChatText, ChatVariable, Secret};
 
 use crate::excerpt;
@@ -59,9 +59,23 @@ impl TemplateConfig {
         })
     }
 
-    /// What a server said, without the token.
-    fn without_token(&self, said: &str) -> String {
-        excerpt::without(said, self.token.iter().map(Secret::expose))
+    /// What a server said, without the token as it is and as it is in paths.
+    pub(super) fn without_token(&self, said: &str) -> String {
+        let Some(token) = &self.token else { return said.to_owned() };
+        let escaped = encoded(token.expose().as_bytes());
+        excerpt::without(said, [escaped.as_str(), token.expose()])
+    }
+
+    /// What is kept of a path that a server has chosen, where it has the token.
+    pub(super) fn kept_of(&self, path: &str) -> Option<KeptPath> {
+        let without = self.without_token(path);
+        // Servers escape more or less than they have to.
+        let shown = |segment| {
+            let plain = decoded(segment);
+            if self.without_token(&plain) == plain { segment } else { HIDDEN }
+        };
+        let kept = without.split('/').map(shown).collect::<Vec<_>>().join("/");
+        (kept != path).then_some(KeptPath(kept))
     }
 
     /// A path, in which values are escaped.

@@ -210,6 +210,19 @@ fn a_path_with_the_token_is_kept_without_it() {
 }
 
 #[test]
+fn the_token_is_not_repeated_as_it_is_nor_as_it_is_in_a_path() {
+    let mut config = config(JSON);
+    config.token = Some(Secret::new("a b/c==".to_owned()));
+    for (said, shown) in [
+        ("bad token a b/c==", "bad token …"),
+        ("no /a%20b%2Fc%3D%3D/events", "no /…/events"),
+        ("no a b/c", "no a b/c"),
+    ] {
+        assert_eq!(config.without_token(said), shown);
+    }
+}
+
+#[test]
 fn silence_is_named_by_what_was_awaited_and_a_flood_does_not_prolong_it() {
     let mut fixture = Fixture::new(IRC);
     fixture.receive(":h 001 ada :Welcome");
