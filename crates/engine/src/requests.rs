@@ -9,6 +9,7 @@ use std::time::Instant;
 use http::header::CONTENT_LENGTH;
 use http::uri::Authority;
 use http::{Method, Uri, Version, response};
+use throng_observation::masked::masked_request_path;
 use throng_observation::{
     HttpRequestCounters, HttpRequestKey, HttpRequestRow, NoResponse, RequestOutcome,
 };
@@ -104,9 +105,10 @@ impl OpenRequest {
         let host = self.uri.authority().map(Authority::as_str).unwrap_or_default();
         let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
         let kept = self.kept.as_ref().map(|KeptPath(path)| path.as_str());
-        let path = kept.unwrap_or_else(|| self.uri.path());
+        // A playlist may have signed it.
+        let path = masked_request_path(kept.unwrap_or_else(|| self.uri.path()));
         let kind = RequestKind { method: &self.method, outcome, version };
-        table.add((host, path), kind, (counters, self.sent_at, now));
+        table.add((host, &path), kind, (counters, self.sent_at, now));
     }
 }
 

@@ -43,6 +43,16 @@ fn a_path_with_a_secret_counts_by_what_is_kept_of_it() {
 }
 
 #[test]
+fn a_path_that_a_playlist_has_signed_counts_without_its_signature() {
+    let (mut table, now) = (RequestTable::default(), Instant::now());
+    for path in ["/hmac=S3CRET/a.ts", "/hdntl=exp=1~acl=/*~hmac=S3CRET/a.ts", "/b=1.ts"] {
+        open(&format!("http://a{path}")).end(now, RequestEnd::Cancelled, &mut table);
+    }
+    let paths: Vec<String> = rows(&mut table).into_iter().map(|row| row.0).collect();
+    assert_eq!(paths, ["a/b=1.ts", "a/hdntl=exp=1~acl=/*~hmac=…/a.ts", "a/hmac=…/a.ts"]);
+}
+
+#[test]
 fn a_request_counts_by_what_became_of_it() {
     let cut = || Err(ChannelError::Truncated { received: 1, expected: 9 });
     let silent = || Err(ChannelError::Timeout(Duration::from_secs(10)));

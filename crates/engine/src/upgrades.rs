@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::Method;
+use throng_observation::masked::masked_request_path;
 use throng_observation::{HttpRequestCounters, RequestOutcome};
 use throng_protocol::participant::ChannelError;
 use url::Url;
@@ -38,7 +39,7 @@ impl Upgrades {
         let name = url.host_str().unwrap_or_default();
         let host = url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"));
         let now = Instant::now();
-        let (table, path) = (self.clone(), url.path().to_owned());
+        let (table, path) = (self.clone(), masked_request_path(url.path()).into_owned());
         Upgrade { table, host, path, sent_at: now, received: 0, counted_at: now }
     }
 
@@ -104,6 +105,13 @@ mod tests {
 
     fn rows(upgrades: &Upgrades) -> Vec<HttpRequestRow> {
         upgrades.take().take_changed(RunClock { start: Instant::now() })
+    }
+
+    #[test]
+    fn an_upgrade_counts_without_the_secret_of_its_path() {
+        let (upgrades, url) = (Upgrades::default(), Url::parse("ws://a/token=S3CRET/ws").unwrap());
+        upgrades.begin(&url).answered(Ok(()));
+        assert_eq!(rows(&upgrades)[0].key.path, "/token=…/ws");
     }
 
     #[test]

@@ -131,10 +131,7 @@ fn is_uuid(value: &str) -> bool {
 /// than a sentence, the words that begin it.
 #[must_use]
 pub fn masked(text: &str) -> Cow<'_, str> {
-    let may_be_signed = text.contains('=') && text.contains(SLASHES);
-    let has_scheme = text.contains("://") || (text.contains(":\\") && text.contains("\\/"));
-    let is_plain = !may_be_signed && !has_scheme && !text.contains(['?', '@', '#']);
-    if is_plain && !ENCODED.iter().any(|escape| text.contains(*escape)) {
+    if is_plain(text) {
         return Cow::Borrowed(text);
     }
     let (begin, after) = text.split_at(text.floor_char_boundary(TEXT_BYTES_MAX));
@@ -144,6 +141,25 @@ pub fn masked(text: &str) -> Cow<'_, str> {
     // The password of a URL that is cut off before its `@` looks like a host.
     let (words, _) = split_last_word(begin);
     Cow::Owned(format!("{}{HIDDEN}", masked_with(words, IN_SENTENCES)))
+}
+
+/// The path of a request, [`masked`], of any length.
+#[must_use]
+pub fn masked_request_path(path: &str) -> Cow<'_, str> {
+    if is_plain(path) {
+        return Cow::Borrowed(path);
+    }
+    Cow::Owned(masked_url(path, IN_SENTENCES))
+}
+
+/// Whether a text has no URL with a secret, at a glance.
+fn is_plain(text: &str) -> bool {
+    let may_be_signed = text.contains('=') && text.contains(SLASHES);
+    let has_scheme = text.contains("://") || (text.contains(":\\") && text.contains("\\/"));
+    !may_be_signed
+        && !has_scheme
+        && !text.contains(['?', '@', '#'])
+        && !ENCODED.iter().any(|escape| text.contains(*escape))
 }
 
 /// The beginning of what a server said, [`masked`]: a cut within it cuts no URL before its `@`.

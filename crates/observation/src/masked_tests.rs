@@ -229,6 +229,22 @@ fn no_secret_of_a_reference_without_a_scheme_is_shown() {
     }
 }
 
+#[test]
+fn the_path_of_a_request_is_shown_whole_but_for_its_secrets() {
+    let long = format!("/{}token=PW/b", "a/".repeat(4_000));
+    let shown = long.replace("PW", "…");
+    for (path, expect) in [
+        ("/live/a.ts", "/live/a.ts"),
+        ("/live/a-audio=128000-video=900000-7.ts", "/live/a-audio=128000-video=900000-7.ts"),
+        ("/hmac=PW/a.ts", "/hmac=…/a.ts"),
+        ("/hdntl=exp=1~acl=/*~hmac=PW/a.ts", "/hdntl=exp=1~acl=/*~hmac=…/a.ts"),
+        (long.as_str(), shown.as_str()),
+    ] {
+        assert_eq!(masked_request_path(path), expect, "{path}");
+        assert_eq!(masked_request_path(expect), expect, "masked twice");
+    }
+}
+
 /// JSON may write `/` as `\/`, and JSON within JSON with more of them.
 #[test]
 fn a_slash_of_json_is_one_slash() {

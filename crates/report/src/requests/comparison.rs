@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use throng_observation::masked::masked_request_path;
 use throng_observation::run::RunInfo;
 use throng_observation::{HttpRequestRow, RequestOutcome};
 
 use super::accounts::LogAccounts;
 use super::explain;
+use super::kept_paths::KeptPaths;
 use super::log::{LogRequests, LogSelection, OfUri};
 
 /// The comparison with a log.
@@ -125,12 +127,14 @@ impl LogSelection {
         let unix_s = |us: i64| info.started_at_unix_us.saturating_add(us) as f64 / 1e6;
         let from = of_host().map(|row| row.first_at.0).min()?;
         let to = of_host().map(|row| row.last_at.0).max()?;
-        let (prefix, user_agent) = (prefix.to_owned(), user_agent.to_owned());
+        let (prefix, user_agent) =
+            (masked_request_path(prefix).into_owned(), user_agent.to_owned());
         Some(Self {
             from_unix_s: unix_s(from) - 1.0,
             to_unix_s: unix_s(to) + 1.0,
             prefix,
             user_agent,
+            paths: KeptPaths::new(of_host().map(|row| row.key.path.as_str())),
         })
     }
 }
@@ -139,10 +143,14 @@ impl LogComparison {
     /// Lays the requests of a run, or of one host of it, beside those of a log.
     #[must_use]
     pub fn of(rows: &[HttpRequestRow], host: Option<&str>, log: &LogRequests) -> Self {
-        let mut ours: BTreeMap<(&str, &str), Ours> = BTreeMap::new();
         let selected = rows.iter().filter(|row| host.is_none_or(|host| row.key.host == host));
-        for row in selected.filter(|row| row.key.path.starts_with(&log.selection.prefix)) {
-            let of_uri = ours.entry((&row.key.method, &row.key.path)).or_default();
+        let selected: Vec<_> =
+            selected.map(|row| (masked_request_path(&row.key.path), row)).collect();
+        let mut ours: BTreeMap<(&str, &str), Ours> = BTreeMap::new();
+        for (path, row) in
+            selected.iter().filter(|(path, _)| path.starts_with(&log.selection.prefix))
+        {
+            let of_uri = ours.entry((&row.key.method, &**path)).or_default();
             let (requests, cut_off) = of_uri.entry(row.key.outcome).or_default();
             *requests += row.counters.requests;
             *cut_off += row.counters.cut_off;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::accounts::Accounts;
+use super::kept_paths::KeptPaths;
 
 /// Most distinct URIs that are counted each: a log may hold those of anyone.
 const URIS_MAX: usize = 200_000;
@@ -37,6 +38,8 @@ pub struct LogSelection {
     pub prefix: String,
     /// Only user agents that begin with this, where the log has them.
     pub user_agent: String,
+    /// The paths of the run, without their secrets.
+    pub(super) paths: KeptPaths,
 }
 
 /// Requests of one method and path, by status.
@@ -93,7 +96,7 @@ impl LogRequests {
             return;
         };
         self.has_agents |= line.user_agent.is_some();
-        let LogSelection { from_unix_s, to_unix_s, prefix, user_agent } = &self.selection;
+        let LogSelection { from_unix_s, to_unix_s, prefix, user_agent, paths } = &self.selection;
         match line.at_unix_s {
             Some(at) => {
                 let (first, last) = self.span.unwrap_or((at, at));
@@ -106,7 +109,8 @@ impl LogRequests {
             }
             None => self.untimed += 1,
         }
-        if !line.path.starts_with(prefix.as_str()) {
+        let path = paths.of(line.path);
+        if !path.starts_with(prefix.as_str()) {
             self.elsewhere += 1;
             return;
         }
@@ -116,7 +120,7 @@ impl LogRequests {
             return;
         }
         let counts = if line.user_agent.is_some() { &mut self.named } else { &mut self.unnamed };
-        let uri = (line.method.to_owned(), line.path.to_owned());
+        let uri = (line.method.to_owned(), path.into_owned());
         if counts.len() >= URIS_MAX && !counts.contains_key(&uri) {
             self.not_listed += 1;
             return;

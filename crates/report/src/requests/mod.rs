@@ -3,12 +3,14 @@
 mod accounts;
 mod comparison;
 mod explain;
+mod kept_paths;
 mod log;
 pub mod text;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use throng_observation::masked::masked_request_path;
 use throng_observation::run::RunInfo;
 use throng_observation::{HttpRequestCounters, HttpRequestRow, HttpRequestTotals};
 
@@ -101,7 +103,8 @@ impl UriRequests {
         let HttpRequestCounters { requests, body_bytes, cut_off, broken_off } = row.counters;
         Self {
             host: row.key.host.clone(),
-            path: row.key.path.clone(),
+            // Earlier versions kept signatures.
+            path: masked_request_path(&row.key.path).into_owned(),
             method: row.key.method.clone(),
             status: row.key.outcome.key(),
             http_version: row.key.version,

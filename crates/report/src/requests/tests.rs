@@ -108,6 +108,41 @@ fn a_log_with_the_same_requests_is_equal_whatever_else_it_has() {
     assert_eq!(statuses, expect);
 }
 
+/// What is hidden of the run's paths is whole in a log, and hidden beside them.
+#[test]
+fn a_log_is_read_without_the_secrets_of_which_the_run_has_kept_nothing() {
+    let of = |path: &str, requests| row("a", path, Status(200), [requests, 0]);
+    let rows = [
+        of("/…/events", 2),
+        of("/rooms/a-…", 1),
+        of("/public/events", 1),
+        of("/hmac=…/1.ts", 2),
+        of("/token=S3CRET/1.ts", 1),
+    ];
+    let beside = |prefix: &str, lines: Lines<'_>| {
+        let selection = LogSelection::of_run(&info(), &rows, None, prefix, "throng/").unwrap();
+        LogComparison::of(&rows, None, &log(selection, lines))
+    };
+    let same: Lines<'_> = &[
+        (1, "/S3CRET-1/events", 200, 20.0, US),
+        (1, "/S3CRET-2/events", 200, 20.0, US),
+        (1, "/rooms/a-S3CRET", 200, 20.0, US),
+        (1, "/public/events", 200, 20.0, US),
+        (2, "/hmac=S3CRET/1.ts", 200, 20.0, US),
+        (1, "/token=S3CRET/1.ts", 200, 20.0, US),
+    ];
+    let equal = beside("", same);
+    assert_eq!((equal.answer, equal.theirs), (LogAnswer::Equal, 7), "{equal:?}");
+    assert!(!format!("{equal:?}").contains("S3CRET"), "{equal:?}");
+    let of_prefix = beside("/hmac=S3CRET/", same);
+    assert_eq!((of_prefix.answer, of_prefix.theirs), (LogAnswer::Equal, 2), "{of_prefix:?}");
+    let other: Lines<'_> = &[(1, "/other/a/events", 200, 20.0, US), (1, "/events", 200, 20.0, US)];
+    let differs = beside("", &[same, other].concat());
+    assert_eq!(misfits(&differs), [0, 2, 0, 0], "{differs:?}");
+    let told = RequestReport::of(&info(), &rows).to_json();
+    assert!(!told.contains("S3CRET") && told.contains("/token=…/1.ts"), "{told}");
+}
+
 #[test]
 fn requests_that_players_ended_make_no_difference_of_the_server() {
     let with = |more: (u64, &'static str, u16, f64, Option<&'static str>), segments: u64| {
