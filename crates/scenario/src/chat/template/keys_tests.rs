@@ -187,6 +187,29 @@ fn a_secret_of_any_text_is_not_stored_nor_printed_and_asked_for_again() {
 }
 
 #[test]
+fn what_earlier_versions_took_is_read_where_it_was_stored() {
+    let text = r#"[target]
+url = "chat+wss://h/irc"
+[crowd]
+size = 3
+[crowd.chat.template]
+room = ""
+join = ["NICK {nick}"]
+say = "{text}"
+subprotocols = "a, b"
+pong = { on = "{word}", send = "PONG{rest}" }
+"#;
+    let scenario = Scenario::parse_stored(text).unwrap_or_else(|error| panic!("{error}"));
+    let template = scenario.crowd[0].role.clone().unwrap().chat.template.unwrap();
+    assert_eq!((template.room.written(), template.subprotocols[0].written()), ("", "a, b"));
+    assert_eq!(template.pong.unwrap().on.filled(|_| "value"), "{word}");
+    let error = Scenario::parse(text).unwrap_err().to_string();
+    for key in ["room", "subprotocols", "pong.on"] {
+        assert!(error.contains(&format!("template.{key}`")), "{key}: {error}");
+    }
+}
+
+#[test]
 fn mistakes_have_a_place_and_a_hint() {
     for (template, expect, hint) in [
         ("say = \"{text}\"", "chat.template.join` is missing", "JOIN #{room}"),

@@ -121,16 +121,18 @@ impl Words {
         path: &str,
         written: &str,
     ) -> Option<ChatText> {
-        // What was masked may be no longer of its kind.
+        if reader.is_redacted() {
+            return Some(self.of_stored(written));
+        }
         let is_masked = has_masked_words(&[written.to_owned()]);
         let key = path.rsplit('.').next().unwrap_or_default();
         let (problem, help) = if written.is_empty() || written.chars().count() > CHARS_MAX {
             let problem = format!("is empty, or longer than {CHARS_MAX} characters");
             (problem, "write the text of one message".to_owned())
-        } else if is_masked && !reader.is_redacted() {
+        } else if is_masked {
             let help = "write {token} for what is secret, and target.token = \"env:NAME\"";
             ("was redacted when this scenario was stored".to_owned(), help.to_owned())
-        } else if !is_masked && !(self.is_one)(written) {
+        } else if !(self.is_one)(written) {
             (self.problem.to_owned(), format!("write {key} = {}", self.example))
         } else {
             match ChatText::parse(written, self.allowed) {
@@ -143,6 +145,12 @@ impl Words {
         };
         reader.fail(node.span, format!("`{path}` {problem}"), help);
         None
+    }
+
+    /// A text that was stored. What was masked may be no longer of its kind, and earlier versions
+    /// took more, of which braces are text.
+    fn of_stored(self, written: &str) -> ChatText {
+        ChatText::parse(written, self.allowed).unwrap_or_else(|_| ChatText::plain(written))
     }
 }
 

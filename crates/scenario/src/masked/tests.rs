@@ -258,6 +258,8 @@ fn what_a_chat_says_is_shown_without_its_secrets_and_with_its_variables() {
         ("/say?token=S3CRET&room={room}", "/say?token=…&room={room}"),
         ("//me:S3CRET@h/x", "//…@h/x"),
         ("token={token}S3CRET", "token=…"),
+        ("PASS oauth:S3CRET", "PASS …"),
+        (":{nick}!S3CRET@h JOIN", "…@h JOIN"),
     ] {
         assert_eq!(masked_text(text), shown, "{text}");
         assert_eq!(masked_text(shown), shown, "nothing is left to hide");
@@ -275,6 +277,15 @@ fn what_a_chat_says_is_shown_without_its_secrets_and_with_its_variables() {
         r#"{"a":"{\"token\":\"{token}\"}"}"#,
         "USER throng 0 * :{n}",
         "{text}…",
+        "PASS oauth:{token}",
+        "PASS :{token}\r\nNICK {nick}",
+        ":{nick}!*@* JOIN #{room}",
+        ":{nick}!{nick}@*.example.com JOIN",
+        r#"{"auth":true,"text":"{text}"}"#,
+        r#"{"token":{token},"pin" : null }"#,
+        r#"{"a":"{\"auth\":{\"u\":\"{nick}\"},\"b\":1}"}"#,
+        "please pass me the salt",
+        r#"{"text":"they pass by, auth or not"}"#,
     ] {
         assert_eq!(masked_text(text), text);
         assert!(!has_masked_words(&[text.to_owned()]), "{text}");
@@ -288,6 +299,52 @@ fn what_a_chat_says_is_shown_without_its_secrets_and_with_its_variables() {
         assert_eq!(masked_words(&list.map(str::to_owned)), shown);
         let file = |list: &[&str]| format!("subprotocols = {list:?}\n");
         assert_eq!(masked_toml(&file(&list)), file(&shown));
+    }
+}
+
+/// A quote that nothing has opened is one of a password, and so is one with a backslash.
+#[test]
+fn a_quote_within_a_secret_does_not_end_it() {
+    for (text, shown) in [
+        ("PASS o'S3CRET", "PASS …"),
+        ("AUTH me \"S3CRET\"", "AUTH …"),
+        ("PASS 'a' S3CRET", "PASS …"),
+        ("X-Api-Key: S3'CRET", "X-Api-Key: …"),
+        ("token=o'S3CRET x", "token=… x"),
+        (r#"{"c":"PASS S3\"CRET"}"#, r#"{"c":"PASS …"}"#),
+        (r#"{"c":"token=S3\"CRET"}"#, r#"{"c":"token=…"}"#),
+        ("sh -c 'PASS S3CRET' x", "sh -c 'PASS …' x"),
+        (r#"{"auth":{"u":"a\\","pw":"}S3CRET"}}"#, r#"{"auth":"…"}"#),
+        (r#"{"token":"a\\","pw":"x"}"#, r#"{"token":"…","pw":"x"}"#),
+        (r#"{"a":"{\"c\":\"PASS S3CRET\",\"b\":1}"}"#, r#"{"a":"{\"c\":\"PASS …\",\"b\":1}"}"#),
+    ] {
+        assert_eq!(masked_text(text), shown, "{text}");
+        assert_eq!(masked_text(shown), shown, "nothing is left to hide");
+    }
+}
+
+#[test]
+fn what_follows_a_secret_of_json_is_shown() {
+    for (text, shown) in [
+        (r#"{"pin":1234,"text":"{text}"}"#, r#"{"pin":"…","text":"{text}"}"#),
+        (r#"{"auth":[S3CRET],"a":1}"#, r#"{"auth":"…","a":1}"#),
+        (r#"[{"auth": S3CRET }, 1]"#, r#"[{"auth": "…"}, 1]"#),
+        (r#"{"a":"{\"auth\":{\"u\":\"S3CRET\"},\"b\":1}"}"#, r#"{"a":"{\"auth\":\"…\",\"b\":1}"}"#),
+    ] {
+        assert_eq!(masked_text(text), shown, "{text}");
+        assert_eq!(masked_text(shown), shown, "nothing is left to hide");
+    }
+}
+
+/// Elsewhere they are words of a sentence.
+#[test]
+fn a_command_that_begins_a_message_may_be_in_small_letters() {
+    for (text, shown) in [
+        ("NICK {nick}\r\npass S3CRET", "NICK {nick}\r\npass …"),
+        ("PRIVMSG NickServ :identify S3CRET", "PRIVMSG NickServ :identify …"),
+        ("  Auth S3CRET", "  Auth …"),
+    ] {
+        assert_eq!(masked_text(text), shown);
     }
 }
 
