@@ -52,6 +52,9 @@ pub(super) fn text_end(text: &str) -> usize {
 /// The first quote of a text that ends what is open in the `line` before it. One that is not is a
 /// letter, as in a password.
 pub(super) fn open_quote(line: &str, text: &str) -> Option<usize> {
+    if !text.contains(QUOTES) {
+        return None;
+    }
     let mut open: Vec<Kind> = Vec::new();
     for Quote { kind, .. } in quotes(line) {
         match open.iter().position(|one| *one == kind) {

@@ -108,9 +108,8 @@ pub(super) fn without_credentials(text: &str) -> String {
     while let Some((before, after)) = split_behind(text, at, &[' ']) {
         shown.push_str(before.get(at..).unwrap_or_default());
         at = before.len();
-        let line = last_line(before);
-        if ends_with_command(line) {
-            let (value, _) = after.split_at(line_end(line, after));
+        if before.strip_suffix(' ').is_some_and(ends_with_command) {
+            let (value, _) = after.split_at(line_end(last_line(before), after));
             let is_told = is_reference(value) || SCHEMES.contains(&value.trim());
             shown.push_str(if is_told { value } else { HIDDEN });
             at += value.len();
@@ -131,14 +130,17 @@ fn last_line(text: &str) -> &str {
     text.rsplit('\n').next().unwrap_or_default()
 }
 
-/// Whether a line ends with a command. One that begins a message may be in any case; elsewhere
-/// small letters are those of a sentence.
-fn ends_with_command(line: &str) -> bool {
-    let line = line.trim_end();
-    let before = line.trim_end_matches(|c: char| c.is_ascii_alphanumeric());
-    let word = line.get(before.len()..).unwrap_or_default();
-    let is_begin = before.trim_start().is_empty() || before.ends_with(':');
-    COMMANDS.iter().any(|one| *one == word || (is_begin && one.eq_ignore_ascii_case(word)))
+/// Whether a text ends with a command. One that begins a message may be in any case; elsewhere small
+/// letters are those of a sentence.
+fn ends_with_command(text: &str) -> bool {
+    let before = text.trim_end_matches(|c: char| c.is_ascii_alphanumeric());
+    let word = text.get(before.len()..).unwrap_or_default();
+    let is_begin = || {
+        let line = before.trim_end_matches([' ', '\t']);
+        line.is_empty() || line.ends_with('\n') || before.ends_with(':')
+    };
+    COMMANDS.contains(&word)
+        || (COMMANDS.iter().any(|one| one.eq_ignore_ascii_case(word)) && is_begin())
 }
 
 /// The end of a value that goes on to the end of its line, or of the quotes around it.
