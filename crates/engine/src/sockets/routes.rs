@@ -225,6 +225,28 @@ mod tests {
         assert!(!is_detour(&mut bound(&["127.0.0.1"]), Some("127.0.0.1"), "10.79.2.1"));
     }
 
+    /// SRS, of a URL with localhost, keeps to the first source that it hears.
+    #[test]
+    fn a_peer_on_another_address_of_this_host_first_hears_that_one() {
+        let [loopback, own] = [[127, 0, 0, 1], [10, 0, 0, 5]].map(IpAddr::from);
+        let now = Instant::now();
+        let first_heard = |locals: &[IpAddr], served: IpAddr| {
+            // This host reaches each of its own addresses from the same one.
+            let routes = [loopback, own].map(|ip| (ip, (now, Ok(ip)))).into();
+            let mut sources = SourceAddresses { routes, own: None };
+            let mut socket = DatagramSocket::bind(locals, None, 1 << 16).unwrap();
+            let to = SocketAddr::new(served, 8000);
+            let mut sent = locals.iter().copied();
+            sent.find(|from| !socket.is_detour(Some(*from), to, now, &mut sources))
+        };
+        for locals in [[loopback, own], [own, loopback]] {
+            assert_eq!(first_heard(&locals, own), Some(own), "{locals:?}");
+            assert_eq!(first_heard(&locals, loopback), Some(loopback), "{locals:?}");
+        }
+        // Where there is no other, it is one.
+        assert_eq!(first_heard(&[loopback], own), Some(loopback));
+    }
+
     #[test]
     fn a_route_that_changes_leads_new_pairs_and_leaves_the_established_one() {
         let [one, two] = [1, 2].map(|last| IpAddr::from([127, 0, 0, last]));

@@ -6,6 +6,7 @@ use throng_observation::{Phase, TrackCounters};
 
 use super::fixture::{Fixture, SDP, audio, frame};
 use crate::participant::Input;
+use crate::reports::TIME_JUMP;
 
 #[test]
 fn comfort_noise_and_events_between_audio_are_received_and_no_audio() {
@@ -57,4 +58,21 @@ fn markers_inside_pictures_are_told_once() {
     fixture.input(Input::Leave { others_follow: false });
     let frames: u64 = fixture.intervals().iter().map(|it| it.counters.frames_complete).sum();
     assert_eq!(frames, 19, "the last has no sure end");
+}
+
+#[test]
+fn rtp_times_that_jump_back_and_forth_are_told_once() {
+    let mut fixture = Fixture::playing(SDP);
+    for at in 0..200_u16 {
+        fixture.now += Duration::from_millis(40);
+        // Two seconds back for a second, and there again, four times.
+        let back = if at / 25 % 2 == 1 { 2 * 90_000 } else { 0 };
+        let mut packet = frame(0, at);
+        packet[8..12].copy_from_slice(&(1_000_000 + u32::from(at) * 3_600 - back).to_be_bytes());
+        fixture.receives(&packet);
+    }
+    assert_eq!(fixture.anomalies(), [TIME_JUMP]);
+    fixture.input(Input::Leave { others_follow: false });
+    let frames: u64 = fixture.intervals().iter().map(|it| it.counters.frames_complete).sum();
+    assert!(frames > 180, "{frames} of 200: only the event says what a browser makes of it");
 }

@@ -35,14 +35,7 @@ fn a_presentation_with_an_end_is_a_recording() {
 #[test]
 fn a_recording_is_played_again_from_its_beginning() {
     let mut fixture = Fixture::playing(RECORDING);
-    for sequence in 0..201 {
-        fixture.wait(Duration::from_millis(100));
-        fixture.receives(&frame(0, sequence));
-        if fixture.requests.first().is_some_and(|request| request.starts_with("GET_PARAMETER")) {
-            fixture.answers("GET_PARAMETER", "200 OK", "", "");
-        }
-    }
-    fixture.wait(Duration::from_millis(1_500));
+    plays_to_its_end(&mut fixture);
     let play = fixture.answers("PLAY", "200 OK", "Session: 77\r\n", "");
     assert!(play.contains("Range: npt=0.000-"), "{play}");
     fixture.receives(&frame(0, 1));
@@ -55,6 +48,18 @@ fn a_recording_is_played_again_from_its_beginning() {
     fixture.answers("PLAY", "457 Invalid Range", "", "");
     is_set_up_anew(&mut fixture);
     assert_eq!(fixture.ended, None);
+}
+
+/// All of the recording comes, and nothing says that it was all.
+fn plays_to_its_end(fixture: &mut Fixture) {
+    for sequence in 0..201 {
+        fixture.wait(Duration::from_millis(100));
+        fixture.receives(&frame(0, sequence));
+        if fixture.requests.first().is_some_and(|request| request.starts_with("GET_PARAMETER")) {
+            fixture.answers("GET_PARAMETER", "200 OK", "", "");
+        }
+    }
+    fixture.wait(Duration::from_millis(1_500));
 }
 
 /// The server says that the recording has ended.
@@ -71,7 +76,26 @@ fn is_set_up_anew(fixture: &mut Fixture) {
     assert!(play.contains("Range: npt=0.000-"), "{play}");
 }
 
-/// As Live555 does: PLAY after the end is answered with 200, and nothing follows.
+/// As Live555 does: no BYE ends the recording, PLAY after it is answered with 200, and nothing
+/// follows.
+#[test]
+fn a_recording_that_ends_without_bye_and_stays_silent_is_set_up_anew() {
+    let mut fixture = Fixture::playing(RECORDING);
+    plays_to_its_end(&mut fixture);
+    let play = fixture.answers("PLAY", "200 OK", "Session: 77\r\n", "");
+    assert!(play.contains("Range: npt=0.000-"), "{play}");
+    fixture.wait(Duration::from_millis(1_900));
+    assert!(fixture.requests.is_empty(), "{:?}", fixture.requests);
+    fixture.wait(Duration::from_millis(200));
+    is_set_up_anew(&mut fixture);
+    // The next end needs no other try.
+    plays_to_its_end(&mut fixture);
+    is_set_up_anew(&mut fixture);
+    assert_eq!(fixture.ended, None);
+    assert_eq!(fixture.anomalies().len(), 1, "{:?}", fixture.anomalies());
+}
+
+/// The same of a server that says BYE.
 #[test]
 fn a_recording_that_stays_silent_when_played_again_is_set_up_anew() {
     let mut fixture = Fixture::playing(RECORDING);

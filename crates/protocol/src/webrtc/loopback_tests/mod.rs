@@ -28,6 +28,7 @@ use crate::participant::{Channel, Input, Opening, Output, Participant, Why};
 use crate::signalling::{SignalInput, SignalOutput, Signalling};
 
 mod failing;
+mod first_source;
 mod playing;
 mod reflexive;
 mod relayed;
