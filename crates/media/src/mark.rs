@@ -124,6 +124,11 @@ impl MarkFinder {
         self.is_over
     }
 
+    /// The bytes so far, which are forgotten when it has finished.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Takes the next bytes.
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) {

@@ -53,8 +53,8 @@ pub enum Observation {
         /// When it was complete.
         at: Instant,
     },
-    /// The picture of a track changed its size without a request for another layer: the first
-    /// decodable key frame of the new size.
+    /// The picture of a track changed its size without a request for another layer or rendition:
+    /// the first decodable key frame of the new size.
     SizeChanged {
         /// Id within the participant.
         track: TrackId,
@@ -62,7 +62,8 @@ pub enum Observation {
         from: (u16, u16),
         /// Width and height from then on, pixels.
         to: (u16, u16),
-        /// When that key frame was complete.
+        /// When that key frame was complete; of what is played from a buffer, the end of the second
+        /// in which it was shown.
         at: Instant,
     },
     /// Another layer of a simulcast was requested; shown or not.

@@ -49,6 +49,9 @@ pub struct TrackInfo {
     pub kind: MediaKind,
     /// Its codec.
     pub codec: Codec,
+    /// Width and height of its pictures, pixels, where they are known: by the headers of MP4 and
+    /// Matroska, of H.264 in a transport stream by its first picture.
+    pub size: Option<(u16, u16)>,
 }
 
 /// A frame of video, or of audio (a coded block of samples), of which the last byte has been

@@ -105,7 +105,7 @@ impl Packed {
             begins_at: 0,
             base: 0,
             sound: None,
-            track: [TrackInfo { kind, codec: AudioCoding::Other.codec() }],
+            track: [TrackInfo { kind, codec: AudioCoding::Other.codec(), size: None }],
             frames: VecDeque::new(),
         }
     }

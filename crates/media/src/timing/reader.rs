@@ -1,6 +1,8 @@
 //! The reader of one download: it passes bytes to the reader of the file's format, or to what is
 //! known of the segment.
 
+use throng_observation::MediaKind;
+
 use super::container_format::Format;
 use super::segment_sharing::Sharing;
 use super::{
@@ -181,6 +183,12 @@ impl TimingReader {
             Format::Packed(reader) => reader.tracks(),
             Format::Webm(reader) => reader.tracks(),
         }
+    }
+
+    /// Width and height of the pictures of the first track of video, pixels, once they are known.
+    #[must_use]
+    pub fn picture_size(&self) -> Option<(u16, u16)> {
+        self.tracks()?.iter().find(|track| track.kind == MediaKind::Video)?.size
     }
 
     /// Whether the index of the file says that no frame of this track, an index of

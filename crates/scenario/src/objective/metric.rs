@@ -148,7 +148,8 @@ metrics! {
     VideoResolution {
         names: &["video.resolution", "resolution"],
         doc: "the shorter side of the picture that is shown, pixels (720 of 720p), of streams \
-              whose size is known: H.264 and VP8 as packets, renditions of HLS that say theirs",
+              whose size is known: H.264 and VP8 as packets, and of players MP4, WebM, H.264 in \
+              MPEG-TS, and renditions that say theirs",
         unit: Lines,
         quantile: Some(UserSeconds(|of, q| {
             // What a distribution leaves out of a size is below it: 720 is not missed by 719.

@@ -2,7 +2,7 @@
 
 use throng_observation::{Codec, MediaKind};
 
-use crate::octets::chunk_at;
+use crate::octets::{chunk_at, u16_at};
 
 /// The codec of the first sample entry in the contents of an `stsd` box.
 pub(super) fn of(description: &[u8], kind: MediaKind) -> Codec {
@@ -31,6 +31,13 @@ pub(super) fn of(description: &[u8], kind: MediaKind) -> Codec {
         b"alaw" => Codec::Pcma,
         _ => Codec::Other,
     }
+}
+
+/// Width and height, pixels, that the first sample entry of video says (section 12.1.3).
+pub(super) fn size(description: &[u8]) -> Option<(u16, u16)> {
+    let entry = description.get(8..)?;
+    let size = (u16_at(entry, 32)?, u16_at(entry, 34)?);
+    Some(size).filter(|(width, height)| *width > 0 && *height > 0)
 }
 
 /// The contents of the box of this type somewhere in a sample entry. What precedes it depends on
@@ -106,6 +113,15 @@ mod tests {
         let encrypted =
             description(b"encv", &[&[0; 70][..], b"\0\0\0\x14sinf\0\0\0\x0cfrmahvc1"].concat());
         assert_eq!(of(&encrypted, MediaKind::Video), Codec::H265);
+    }
+
+    #[test]
+    fn sample_entries_of_video_say_its_size() {
+        let mut rest = [0; 70];
+        assert_eq!(size(&description(b"avc1", &rest)), None);
+        rest[24..28].copy_from_slice(&[0x05, 0x00, 0x02, 0xd0]);
+        assert_eq!(size(&description(b"avc1", &rest)), Some((1_280, 720)));
+        assert_eq!(size(&description(b"avc1", &rest[..27])), None);
     }
 
     #[test]

@@ -72,7 +72,9 @@ impl Movie {
 
     /// What each track is.
     pub(super) fn infos(&self) -> Vec<TrackInfo> {
-        self.tracks.iter().map(|track| TrackInfo { kind: track.kind, codec: track.codec }).collect()
+        let info =
+            |track: &Track| TrackInfo { kind: track.kind, codec: track.codec, size: track.size };
+        self.tracks.iter().map(info).collect()
     }
 
     /// The lowest offset from which all tracks can be played at this time, and when the video's key
@@ -115,7 +117,9 @@ impl Movie {
             .transpose()?
             .unwrap_or_default();
         let description = find(bytes, &tables, b"stsd")?.ok_or_else(|| missing(b"stbl", "stsd"))?;
-        let codec = codec::of(bytes.get(description).unwrap_or_default(), kind);
+        let description = bytes.get(description).unwrap_or_default();
+        let codec = codec::of(description, kind);
+        let size = codec::size(description).filter(|_| kind == MediaKind::Video);
         let mut samples = samples(bytes, &tables)?;
         if let Some(extent) = samples.check(bytes, kind)? {
             let media = &self.media;
@@ -132,7 +136,8 @@ impl Movie {
                 format!("is one of more than {TRACKS_MAX}"),
             ));
         }
-        self.tracks.push(Track { id: track_id(bytes, body)?, kind, codec, hz, edits, samples });
+        let id = track_id(bytes, body)?;
+        self.tracks.push(Track { id, kind, codec, size, hz, edits, samples });
         Ok(())
     }
 

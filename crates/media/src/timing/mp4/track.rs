@@ -20,6 +20,8 @@ pub(super) struct Track {
     pub(super) id: u32,
     pub(super) kind: MediaKind,
     pub(super) codec: Codec,
+    /// Width and height of its pictures, pixels.
+    pub(super) size: Option<(u16, u16)>,
     /// Ticks a second (`mdhd`).
     pub(super) hz: u32,
     pub(super) edits: Edits,

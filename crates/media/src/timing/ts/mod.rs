@@ -274,6 +274,7 @@ impl Ts {
         let missing = stream.packet(&packet, &mut self.timeline, &mut self.frames);
         self.anomalies.continuity_gaps += u64::from(missing > 0);
         if let Some(frame) = self.frames.back().filter(|_| self.frames.len() > before) {
+            stream.tell_size(&mut self.tracks);
             let at = (self.position, frame.decode_us);
             self.rate.first.get_or_insert(at);
             self.rate.last = at;
@@ -440,6 +441,7 @@ impl Ts {
             if !stream.finish(&mut self.frames) {
                 inside.get_or_insert(stream.pid);
             }
+            stream.tell_size(&mut self.tracks);
         }
         if self.program.is_none() {
             return Err(TimingError {

@@ -1,6 +1,8 @@
-//! Whether a decoder can begin with a picture, from the start codes at its beginning.
+//! Whether a decoder can begin with a picture, and how large it is, from the start codes at its
+//! beginning.
 
 use crate::codec::program::VideoCoding;
+use crate::codec::sps_size;
 
 /// Bytes looked at: headers before a picture, with what captions and encoders add.
 const LEN_MAX: u32 = 4_096;
@@ -83,6 +85,14 @@ impl PictureType {
     }
 }
 
+/// Width and height, pixels, by the first sequence parameter set among the first bytes of a picture
+/// of H.264.
+pub(super) fn size(bytes: &[u8]) -> Option<(u16, u16)> {
+    let is_set = |word: &[u8]| matches!(word, [0, 0, 1, head] if head & 0x1f == 7);
+    let at = bytes.windows(4).position(is_set)?;
+    sps_size(bytes.get(at + 3..)?)
+}
+
 fn is_intra(byte: u8, coding: VideoCoding) -> bool {
     match coding {
         VideoCoding::Mpeg => matches!(byte >> 3 & 7, 1 | 4),
@@ -93,6 +103,17 @@ fn is_intra(byte: u8, coding: VideoCoding) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_parameter_set_has_the_size() {
+        // Baseline, 1280×720.
+        let set = [0x67, 0x42, 0xc0, 0x1f, 0xda, 0x01, 0x40, 0x16, 0xe4];
+        let picture = [&[0, 0, 0, 1, 9, 0xf0, 0, 0, 1][..], &set, &[0, 0, 1, 0x65, 0x88]].concat();
+        assert_eq!(size(&picture), Some((1_280, 720)));
+        for without in [&picture[..4], &picture[..12], &[0, 0, 1, 0x65, 0x88, 7], &[]] {
+            assert_eq!(size(without), None, "{without:x?}");
+        }
+    }
 
     #[test]
     fn pictures_show_their_type_in_pieces_of_any_size() {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use throng_observation::{Codec, MediaKind};
 
-use super::picture::PictureType;
+use super::picture::{self, PictureType};
 use super::timeline::Timeline;
 use crate::codec::mp2t::TransportPacket;
 use crate::codec::pes;
@@ -50,7 +50,9 @@ impl Coding {
 
     pub(super) fn info(self) -> TrackInfo {
         match self {
-            Self::Audio(coding) => TrackInfo { kind: MediaKind::Audio, codec: coding.codec() },
+            Self::Audio(coding) => {
+                TrackInfo { kind: MediaKind::Audio, codec: coding.codec(), size: None }
+            }
             Self::Video(coding) => TrackInfo {
                 kind: MediaKind::Video,
                 codec: match coding {
@@ -60,6 +62,7 @@ impl Coding {
                     VideoCoding::H265 => Codec::H265,
                     VideoCoding::Other => Codec::Other,
                 },
+                size: None,
             },
         }
     }
@@ -98,6 +101,8 @@ pub(super) struct Stream {
     /// Of the first picture.
     finder: MarkFinder,
     pub(super) marked: Option<MarkedFrame>,
+    /// Of the first picture, until its track is told.
+    size: Option<(u16, u16)>,
     /// Duration of the frame before, ticks.
     last_ticks: i64,
     audio: AudioFrames,
@@ -151,6 +156,7 @@ impl Stream {
             picture: None,
             finder: MarkFinder::default(),
             marked: None,
+            size: None,
             last_ticks: 0,
             audio: AudioFrames::new(framing),
             sound: Sound::default(),
@@ -164,6 +170,15 @@ impl Stream {
 
     fn audio_coding(&self) -> Option<AudioCoding> {
         if let Coding::Audio(coding) = self.coding { Some(coding) } else { None }
+    }
+
+    /// Tells its track how large the first picture is, when that is known.
+    pub(super) fn tell_size(&mut self, tracks: &mut [TrackInfo]) {
+        if let Some(size) = self.size.take()
+            && let Some(track) = tracks.get_mut(usize::from(self.track))
+        {
+            track.size = Some(size);
+        }
     }
 
     /// What is received next does not continue what was received before.
@@ -279,6 +294,9 @@ impl Stream {
         let Some(picture) = self.picture.take() else { return };
         if !self.finder.is_over() {
             let decode_us = scale::us(picture.decode, HZ);
+            if self.coding == Coding::Video(VideoCoding::H264) {
+                self.size = picture::size(self.finder.bytes());
+            }
             self.marked = self.finder.finish().map(|mark| MarkedFrame { decode_us, mark });
         }
         frames.push_back(TimedFrame {

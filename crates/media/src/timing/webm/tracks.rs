@@ -14,6 +14,9 @@ const CODEC_ID: u32 = 0x86;
 const DEFAULT_DURATION: u32 = 0x23_e383;
 const CODEC_DELAY: u32 = 0x56aa;
 const CONTENT_ENCODINGS: u32 = 0x6d80;
+const VIDEO: u32 = 0xe0;
+const PIXEL_WIDTH: u32 = 0xb0;
+const PIXEL_HEIGHT: u32 = 0xba;
 
 /// Tracks of audio and video that are read.
 const TRACKS_MAX: usize = 64;
@@ -27,6 +30,8 @@ pub(super) struct Track {
     pub(super) number: u64,
     pub(super) kind: MediaKind,
     pub(super) codec: Codec,
+    /// Width and height of its pictures, pixels.
+    pub(super) size: Option<(u16, u16)>,
     /// Nanoseconds of a frame; 0 where the file does not say.
     pub(super) frame_ns: u64,
     /// Nanoseconds by which a decoder's output is late, to be taken from all times.
@@ -70,9 +75,9 @@ impl Tracks {
         let entries = children(body).filter(|(id, _)| *id == TRACK_ENTRY);
         self.tracks =
             entries.filter_map(|(_, entry)| Track::read(entry)).take(TRACKS_MAX).collect();
-        let infos =
-            self.tracks.iter().map(|track| TrackInfo { kind: track.kind, codec: track.codec });
-        self.infos = infos.collect();
+        let info =
+            |track: &Track| TrackInfo { kind: track.kind, codec: track.codec, size: track.size };
+        self.infos = self.tracks.iter().map(info).collect();
     }
 
     /// Microseconds of this many ticks.
@@ -90,6 +95,7 @@ impl Track {
             number: 0,
             kind: MediaKind::Video,
             codec,
+            size: None,
             frame_ns: 0,
             delay_ns: 0,
             is_plain: true,
@@ -108,11 +114,21 @@ impl Track {
                 DEFAULT_DURATION => track.frame_ns = unsigned(body),
                 CODEC_DELAY => track.delay_ns = unsigned(body),
                 CONTENT_ENCODINGS => track.is_plain = false,
+                VIDEO => track.size = size(body),
                 _ => {}
             }
         }
         Some(Self { kind: kind?, codec, ..track })
     }
+}
+
+/// Width and height in the contents of `Video` (RFC 9559 section 5.1.4.1.28).
+fn size(video: &[u8]) -> Option<(u16, u16)> {
+    let side = |wanted: u32| {
+        let found = children(video).find(|(id, _)| *id == wanted);
+        found.and_then(|(_, body)| u16::try_from(unsigned(body)).ok()).filter(|side| *side > 0)
+    };
+    side(PIXEL_WIDTH).zip(side(PIXEL_HEIGHT))
 }
 
 /// Codec ids of RFC 9559 and draft-ietf-cellar-codec.

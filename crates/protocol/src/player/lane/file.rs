@@ -13,6 +13,7 @@ use super::{Context, Sought, TrackMap};
 use crate::participant::{Demand, DownloadEvent, FetchId};
 use crate::player::download::retry::{FILE_RETRY, NO_RETRY, Retry};
 use crate::player::download::transfer::{Transfer, TransferError, TransferEvent};
+use crate::shown_size::Size;
 
 /// Bytes that are asked for at a time: 0.1 s of a stream of 5 Mbit/s, so that a full buffer is
 /// exceeded by little.
@@ -29,6 +30,8 @@ pub(in crate::player) struct FileLane {
     total_bytes: Option<u64>,
     transfer: Option<Transfer>,
     tracks: TrackMap,
+    /// Of its pictures, once known.
+    size: Option<Size>,
     retry: Retry,
     /// First and last time since the last seek, and where in the file they were.
     first: Option<(i64, u64)>,
@@ -49,6 +52,7 @@ impl FileLane {
             total_bytes: None,
             transfer: None,
             tracks: TrackMap::default(),
+            size: None,
             // A browser does not repeat the first request of a media element.
             retry: Retry::new(NO_RETRY),
             first: None,
@@ -132,6 +136,12 @@ impl FileLane {
             && let Some(tracks) = reader.tracks()
         {
             self.tracks.announce(now, context, tracks);
+        }
+        if self.size.is_none()
+            && let Some((width, height)) = reader.picture_size()
+        {
+            self.size = Some((width, height));
+            context.timeline.sized(i64::MIN, width.min(height));
         }
         let position = reader.position();
         while let Some(frame) = reader.next_frame() {

@@ -54,9 +54,9 @@ fn live_lanes(url: &Url, manifest: &Arc<Manifest>) -> Result<Vec<LanePlan>, Fail
         };
         let rendition = |rank: usize| {
             let window = DashWindow::new(url.clone(), Arc::clone(manifest), kind, rank);
-            let bandwidth_bps = window.bandwidth_bps();
+            let (bandwidth_bps, resolution) = (window.bandwidth_bps(), window.resolution());
             let segments = Some(Segments::Dynamic(Box::new(window)));
-            Rendition { bandwidth_bps, listed_at: None, resolution: None, playlist: None, segments }
+            Rendition { bandwidth_bps, listed_at: None, resolution, playlist: None, segments }
         };
         lanes.push(LanePlan::Segments((0..count).map(rendition).collect()));
     }
@@ -69,6 +69,12 @@ fn live_lanes(url: &Url, manifest: &Arc<Manifest>) -> Result<Vec<LanePlan>, Fail
 /// What is played of a period: the first adaptation set of the kind.
 pub(in crate::player) fn set_of(period: &Period, kind: ContentKind) -> Option<&AdaptationSet> {
     period.adaptation_sets.iter().find(|set| set.kind == kind)
+}
+
+/// The smaller of width and height, pixels, where the manifest says them.
+pub(in crate::player) fn resolution(representation: &Representation) -> Option<u32> {
+    let size = representation.width.zip(representation.height);
+    size.map(|(width, height)| width.min(height)).filter(|lines| *lines > 0)
 }
 
 /// A segment of a live manifest, whose times are those of the program.
@@ -100,7 +106,7 @@ pub(in crate::player) fn sorted(set: &AdaptationSet) -> Vec<&Representation> {
 }
 
 fn lane(url: &Url, manifest: &Manifest, kind: ContentKind) -> Result<Option<LanePlan>, Failure> {
-    let mut renditions: Vec<(u64, Vec<Segment>)> = Vec::new();
+    let mut renditions: Vec<Listed> = Vec::new();
     for (number, period) in manifest.periods.iter().enumerate() {
         let Some(set) = set_of(period, kind) else { continue };
         let representations = sorted(set);
@@ -111,25 +117,43 @@ fn lane(url: &Url, manifest: &Manifest, kind: ContentKind) -> Result<Option<Lane
         }
         // Periods may have different numbers of representations: what all have is played.
         if number == 0 || renditions.is_empty() {
-            renditions = representations.iter().map(|r| (r.bandwidth_bps, Vec::new())).collect();
+            renditions = representations.iter().copied().map(Listed::new).collect();
         }
         renditions.truncate(representations.len());
-        for ((_, segments), representation) in renditions.iter_mut().zip(&representations) {
-            add(url, representation, number as u64, segments)?;
+        for (listed, representation) in renditions.iter_mut().zip(&representations) {
+            add(url, representation, number as u64, &mut listed.segments)?;
         }
     }
-    renditions.retain(|(_, segments)| !segments.is_empty());
+    renditions.retain(|listed| !listed.segments.is_empty());
     if renditions.is_empty() {
         return Ok(None);
     }
-    let rendition = |(bandwidth_bps, segments): (u64, Vec<Segment>)| Rendition {
-        bandwidth_bps,
-        listed_at: None,
-        resolution: None,
-        playlist: None,
-        segments: Some(Segments::Recorded(segments.into())),
-    };
-    Ok(Some(LanePlan::Segments(renditions.into_iter().map(rendition).collect())))
+    Ok(Some(LanePlan::Segments(renditions.into_iter().map(Listed::rendition).collect())))
+}
+
+/// A rendition of a recording: what its first period says of it, and the segments of all.
+struct Listed {
+    bandwidth_bps: u64,
+    resolution: Option<u32>,
+    segments: Vec<Segment>,
+}
+
+impl Listed {
+    fn new(representation: &Representation) -> Self {
+        let (bandwidth_bps, resolution) =
+            (representation.bandwidth_bps, resolution(representation));
+        Self { bandwidth_bps, resolution, segments: Vec::new() }
+    }
+
+    fn rendition(self) -> Rendition {
+        Rendition {
+            bandwidth_bps: self.bandwidth_bps,
+            listed_at: None,
+            resolution: self.resolution,
+            playlist: None,
+            segments: Some(Segments::Recorded(self.segments.into())),
+        }
+    }
 }
 
 /// Adds the segments of one period.
@@ -205,8 +229,8 @@ mod tests {
     #[test]
     fn video_and_audio_have_a_lane_each_with_their_representations_by_bitrate() {
         let sets = format!(
-            r#"<AdaptationSet contentType="video">{TEMPLATE}<Representation id="high" bandwidth="3000000"/>
-               <Representation id="low" bandwidth="500000"/></AdaptationSet>
+            r#"<AdaptationSet contentType="video">{TEMPLATE}<Representation id="high" bandwidth="3000000"
+               width="720" height="1280"/><Representation id="low" bandwidth="500000"/></AdaptationSet>
                <AdaptationSet mimeType="audio/mp4" lang="de">{TEMPLATE}<Representation id="a" bandwidth="96000"/>
                </AdaptationSet>"#
         );
@@ -215,12 +239,24 @@ mod tests {
             panic!("{lanes:?}")
         };
         assert_eq!(video.iter().map(|r| r.bandwidth_bps).collect::<Vec<_>>(), [500_000, 3_000_000]);
+        assert_eq!(video.iter().map(|r| r.resolution).collect::<Vec<_>>(), [None, Some(720)]);
         let Some(Segments::Recorded(segments)) = &video[0].segments else { panic!("{video:?}") };
         assert_eq!(segments.len(), 3);
         let last = &segments[2];
         assert_eq!((last.media.url.path(), last.starts_us), ("/vod/low/003.m4s", 8_000_000));
         assert_eq!(last.init.as_ref().unwrap().url.path(), "/vod/low/init.m4s");
         assert_eq!(first(&audio[0]).media.url.path(), "/vod/a/001.m4s");
+    }
+
+    #[test]
+    fn live_representations_say_how_large_they_are() {
+        let set = format!(
+            r#"<AdaptationSet contentType="video">{TEMPLATE}
+               <Representation id="v" bandwidth="1" width="1920" height="1080"/></AdaptationSet>"#
+        );
+        let lanes = read(&mpd("dynamic", &set)).unwrap();
+        let [LanePlan::Segments(video)] = lanes.as_slice() else { panic!("{lanes:?}") };
+        assert_eq!(video[0].resolution, Some(1_080));
     }
 
     #[test]

@@ -61,6 +61,12 @@ impl DashWindow {
             .map_or(0, |(_, representation)| representation.bandwidth_bps)
     }
 
+    /// See [`dash::resolution`].
+    pub(in crate::player) fn resolution(&self) -> Option<u32> {
+        let (_, representation) = self.representations().next_back()?;
+        dash::resolution(representation)
+    }
+
     fn representations(&self) -> impl DoubleEndedIterator<Item = (usize, &Representation)> {
         let periods = self.manifest.periods.iter().enumerate();
         periods.filter_map(|(at, period)| {

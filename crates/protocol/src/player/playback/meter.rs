@@ -200,6 +200,12 @@ impl Meter {
         };
         observe(Observation::Playback(Box::new(interval)));
         let lines = end.timeline.lines_at(end.position_us);
+        let video = end.timeline.tracks().iter().find(|track| track.kind == MediaKind::Video);
+        if let Some(track) = video.map(|track| track.id) {
+            while let Some((from, to)) = end.timeline.take_size_change(end.position_us) {
+                observe(Observation::SizeChanged { track, from, to, at: now });
+            }
+        }
         for track in end.timeline.tracks_mut() {
             let played = track.take_played(end.position_us);
             let is_video = track.kind == MediaKind::Video;

@@ -1,5 +1,6 @@
 //! Files with their index at the end, and servers that answer ranges in their own way.
 
+use super::segmented::pictures;
 use super::*;
 
 #[test]
@@ -78,4 +79,28 @@ fn a_broken_connection_is_taken_up_where_it_broke() {
     );
     let loops = fixture.frames_played(0) as f64 / movie.video_frames as f64;
     assert!((1.2..1.25).contains(&loops), "none was lost, none came twice: {loops}");
+}
+
+#[test]
+fn a_transport_stream_that_is_cut_off_ends_as_one_that_is_not_and_is_played_again() {
+    // Tables, a hundred pictures of ten packets, and the beginning of the next one.
+    let mut body = pictures(0..250, 1_800);
+    body.truncate((2 + 100 * 10 + 3) * 188 + 100);
+    let fixture = |at_end: AtEnd| {
+        let body = body.clone();
+        let answers: Answers = Box::new(move |_, range| Some(Reply::range(&body, range)));
+        let player = PlayerConfig { at_end, ..buffering(5) };
+        Fixture::at("http://10.0.0.1/x.ts", player, 500_000, answers)
+    };
+    let mut once = fixture(AtEnd::Leave);
+    once.seconds(6);
+    assert_eq!(once.ended, Some(Outcome::Completed), "{:?}", once.anomalies());
+    assert!((100..=101).contains(&once.frames_played(0)), "{}", once.frames_played(0));
+    assert!(once.anomalies().iter().all(|text| text.contains("is cut off")));
+
+    let mut again = fixture(AtEnd::Repeat);
+    again.seconds(12);
+    let totals = again.totals();
+    assert!(again.ended.is_none() && totals.played_us > 11_000_000, "{totals:?}");
+    assert!(again.anomalies().iter().all(|text| text.contains("is cut off")));
 }

@@ -178,6 +178,28 @@ fn a_hint_that_leads_nowhere_costs_no_media() {
     assert_eq!(totals.requests_failed, 1, "it is not tried again");
 }
 
+#[test]
+fn a_part_that_is_missing_is_a_hole() {
+    let answers: Answers = Box::new(|path, _| {
+        let reply = answer(path);
+        let text = String::from_utf8(reply.body.clone()).unwrap_or_default();
+        let listed = "part-110.ts\",INDEPENDENT=YES";
+        Some(if text.contains(listed) {
+            let body = text.replace(listed, "part-110.ts\",GAP=YES").into_bytes();
+            whole_at(body, reply.not_before)
+        } else {
+            reply
+        })
+    });
+    let mut fixture = fixture(PlayerConfig::default(), 1_000_000, answers);
+    fixture.seconds(30);
+    let totals = fixture.totals();
+    assert_eq!((totals.stall_count, totals.skipped_us), (1, 1_000_000), "{totals:?}");
+    assert!(totals.stall_us < 50_000 && totals.requests_failed == 0, "{totals:?}");
+    let asked_for = fixture.requests.iter().any(|request| request.starts_with("/part-110.ts"));
+    assert!(!asked_for && fixture.ended.is_none(), "{:?}", fixture.requests);
+}
+
 /// Two renditions of the same parts, whose playlists report about each other. `report`: what they
 /// say of the end.
 fn in_two_renditions(path: &str, report: impl Fn(u64) -> String) -> Reply {

@@ -25,6 +25,7 @@ mod dash_live;
 mod dates_ahead;
 mod failing;
 mod file;
+mod fragmented;
 mod hashes;
 mod holes;
 mod jumps;
@@ -38,6 +39,7 @@ mod page;
 mod playing;
 mod segmented;
 mod short_segments;
+mod sizes;
 mod slow_pictures;
 
 use movie::{Movie, movie};

@@ -14,34 +14,42 @@ pub(super) struct Movie {
 const VIDEO_BYTES: u32 = 4_000;
 const AUDIO_BYTES: u32 = 200;
 
-fn boxed(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
+pub(super) fn boxed(kind: &[u8; 4], content: &[u8]) -> Vec<u8> {
     let mut all = (content.len() as u32 + 8).to_be_bytes().to_vec();
     all.extend_from_slice(kind);
     all.extend_from_slice(content);
     all
 }
 
-fn words(words: &[u32]) -> Vec<u8> {
+pub(super) fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_be_bytes()).collect()
 }
 
-struct TrackPlan {
-    handler: &'static [u8; 4],
-    entry: &'static [u8; 4],
-    frames: u32,
-    frame_ms: u32,
-    frame_bytes: u32,
+/// Width and height of the pictures.
+pub(super) const SIZE: (u16, u16) = (640, 360);
+
+pub(super) struct TrackPlan {
+    pub(super) handler: &'static [u8; 4],
+    pub(super) entry: &'static [u8; 4],
+    /// Width and height of pictures.
+    pub(super) size: (u16, u16),
+    pub(super) frames: u32,
+    pub(super) frame_ms: u32,
+    pub(super) frame_bytes: u32,
     /// Offset of each fifth of a second of the track.
-    chunks: Vec<u32>,
-    key_every: u32,
+    pub(super) chunks: Vec<u32>,
+    pub(super) key_every: u32,
 }
 
-fn track(number: u32, plan: &TrackPlan) -> Vec<u8> {
+pub(super) fn track(number: u32, plan: &TrackPlan) -> Vec<u8> {
     let per_chunk = 200 / plan.frame_ms;
     let length = plan.frames * plan.frame_ms;
     let keys: Vec<u32> =
         (0..plan.frames).step_by(plan.key_every as usize).map(|frame| frame + 1).collect();
-    let entry = boxed(plan.entry, &[0; 78]);
+    let mut entry = [0; 78];
+    entry[24..26].copy_from_slice(&plan.size.0.to_be_bytes());
+    entry[26..28].copy_from_slice(&plan.size.1.to_be_bytes());
+    let entry = boxed(plan.entry, &entry);
     let mut stbl = boxed(b"stsd", &[words(&[0, 1]), entry].concat());
     stbl.extend(boxed(b"stts", &words(&[0, 1, plan.frames, plan.frame_ms])));
     stbl.extend(boxed(b"stsz", &words(&[0, plan.frame_bytes, plan.frames])));
@@ -82,6 +90,7 @@ fn make(seconds: u32, pictures_s: u32, index_first: bool) -> Movie {
         let video = TrackPlan {
             handler: b"vide",
             entry: b"avc1",
+            size: SIZE,
             frames: 25 * pictures_s,
             frame_ms: 40,
             frame_bytes: VIDEO_BYTES,
@@ -91,6 +100,7 @@ fn make(seconds: u32, pictures_s: u32, index_first: bool) -> Movie {
         let audio = TrackPlan {
             handler: b"soun",
             entry: b"mp4a",
+            size: (0, 0),
             frames: 50 * seconds,
             frame_ms: 20,
             frame_bytes: AUDIO_BYTES,

@@ -22,6 +22,7 @@ use crate::player::manifest::presentation::{
     Cursor, Found, LiveEdge, Rendition, Resource, Segments,
 };
 use crate::player::p2p::{PeerLane, PeerOptions, Queued};
+use crate::shown_size::Size;
 
 mod from_peers;
 mod receiving;
@@ -80,6 +81,8 @@ pub(in crate::player) struct SegmentLane {
     init: Option<(Arc<Resource>, InitSegment)>,
     /// The streams of the last transport stream, of which rendition and discontinuity it was.
     program: Option<((usize, u64), Program)>,
+    /// The last size of pictures, and of which rendition it was.
+    shown: Option<(usize, Size)>,
     step: Step,
     tracks: TrackMap,
     /// The discontinuity that the origin of the tracks is for.
@@ -128,6 +131,7 @@ impl SegmentLane {
             came_from: None,
             init: None,
             program: None,
+            shown: None,
             step: Step::Nothing,
             tracks: TrackMap::default(),
             origin_of: None,
@@ -226,6 +230,7 @@ impl SegmentLane {
         (self.wanted_us, self.is_sought) = (position_us, true);
         self.next = self.at(position_us);
         (self.origin_of, self.continuity) = (None, Continuity::default());
+        self.shown = None;
         self.without_next.clear();
         self.is_complete = false;
         Sought::Exact

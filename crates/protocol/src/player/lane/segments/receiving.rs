@@ -103,7 +103,7 @@ impl SegmentLane {
         }
         let left = self.current;
         self.renditions.remove(left);
-        self.program = None;
+        (self.program, self.shown) = (None, None);
         let renumbered = |at: usize| at - usize::from(at > left);
         self.current = renumbered(before);
         self.without_next.retain(|at| *at != left);
@@ -274,12 +274,22 @@ impl SegmentLane {
         Ok(())
     }
 
-    /// The playlist says how large the pictures of a segment are.
-    fn tell_size(&self, context: &mut Context<'_>, media: &SegmentDownload) {
+    /// How large the pictures of a segment are, by its media, else by its playlist. Those of one
+    /// rendition stay as large as they are, unless the source changes.
+    fn tell_size(&mut self, context: &mut Context<'_>, media: &SegmentDownload) {
+        let begins_us = media.begins_us.unwrap_or(media.segment.starts_us);
         let said = self.renditions.get(self.current).and_then(|rendition| rendition.resolution);
-        if let Some(lines) = said.and_then(|lines| u16::try_from(lines).ok()) {
-            let begins_us = media.begins_us.unwrap_or(media.segment.starts_us);
+        let seen = media.reader.picture_size();
+        let lines = seen.map(|(width, height)| width.min(height));
+        if let Some(lines) = lines.or(said.and_then(|lines| u16::try_from(lines).ok())) {
             context.timeline.sized(begins_us, lines);
+        }
+        let Some(size) = seen else { return };
+        if let Some((rendition, before)) = self.shown.replace((self.current, size))
+            && rendition == self.current
+            && before != size
+        {
+            context.timeline.size_changes(begins_us, before, size);
         }
     }
 

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use throng_observation::{Codec, MediaKind, TrackId};
 
+use crate::shown_size::Size;
+
 mod track;
 
 /// A longer time without a frame between two pieces of media is a hole: playback stops there, as
@@ -111,6 +113,9 @@ pub(in crate::player) struct Timeline {
     captures: VecDeque<(i64, i64)>,
     /// From when on pictures have another size: a position, and their shorter side, pixels.
     sizes: VecDeque<(i64, u16)>,
+    /// Where pictures change their size without a switch of rendition: a position, and the sizes
+    /// before and from there on.
+    size_changes: VecDeque<(i64, Size, Size)>,
 }
 
 /// Most of each: one for each segment that is buffered.
@@ -162,6 +167,21 @@ impl Timeline {
     pub(in crate::player) fn lines_at(&self, position_us: i64) -> Option<u16> {
         let (_, lines) = self.sizes.iter().rev().find(|(from_us, _)| *from_us <= position_us)?;
         Some(*lines)
+    }
+
+    /// At `position_us` the pictures of one rendition change their size.
+    pub(in crate::player) fn size_changes(&mut self, position_us: i64, from: Size, to: Size) {
+        if self.size_changes.len() < CAPTURES_MAX {
+            self.size_changes.push_back((position_us, from, to));
+        }
+    }
+
+    /// Takes the first change of size before `position_us`: the sizes before and after it.
+    pub(in crate::player) fn take_size_change(&mut self, position_us: i64) -> Option<(Size, Size)> {
+        let first = self.size_changes.front().copied();
+        let (_, from, to) = first.filter(|(at_us, ..)| *at_us < position_us)?;
+        self.size_changes.pop_front();
+        Some((from, to))
     }
 
     /// How long the frames last of the track whose frames last longest, by their mean; `None`
@@ -276,6 +296,7 @@ impl Timeline {
     /// Forgets all that is buffered: playback moves from one position to another, from which on
     /// frames are shown.
     pub(in crate::player) fn clear(&mut self, from_us: i64, to_us: i64) {
+        self.size_changes.clear();
         for track in &mut self.tracks {
             track.play_to(from_us);
             track.waiting.clear();

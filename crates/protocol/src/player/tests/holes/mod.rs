@@ -6,6 +6,8 @@ use super::live::{DATED, fixture as live, lowest, whole};
 use super::segmented::{serve, sound_alone, transport_stream, with_sound};
 use super::*;
 
+mod formats;
+
 /// Packets of the tables that a segment begins with.
 const TABLES_LEN: usize = 2 * 188;
 
