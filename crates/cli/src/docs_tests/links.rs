@@ -6,13 +6,11 @@ use std::path::{Path, PathBuf};
 use super::{pages, root};
 
 /// Pages beside those of `docs/`, which they lead to, or which lead to them.
-const BESIDE: [&str; 12] = [
+const BESIDE: [&str; 10] = [
     "ARCHITECTURE.md",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "deploy/kubernetes/README.md",
-    "examples/evening/README.md",
-    "examples/live-stand/README.md",
     "fuzz/README.md",
     "ring/README.md",
     "ring/c/README.md",

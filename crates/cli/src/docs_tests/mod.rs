@@ -1,5 +1,5 @@
 //! Every example of the documentation is what the program takes: scenarios, packs, prices and
-//! experiments, and the command lines.
+//! experiments, and the command lines; what is YAML or JSON is read as such.
 
 mod links;
 
@@ -19,11 +19,15 @@ fn root() -> PathBuf {
 
 /// The pages: name and text.
 fn pages() -> Vec<(String, String)> {
-    let folders = ["docs", "docs/measurements"].map(|folder| root().join(folder));
-    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
-    let docs = entries.map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> = docs.chain([root().join("README.md")]).collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "md"));
+    let within = |folder: &str| {
+        let entries = std::fs::read_dir(root().join(folder)).unwrap();
+        entries.map(|entry| entry.unwrap().path())
+    };
+    let docs = ["docs", "docs/measurements"].into_iter().flat_map(within);
+    let examples = within("examples").map(|folder| folder.join("README.md"));
+    let all = docs.chain(examples).chain([root().join("README.md")]);
+    let is_page = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "md");
+    let mut files: Vec<PathBuf> = all.filter(|file| is_page(file) && file.is_file()).collect();
     files.sort();
     let text = |file: &PathBuf| std::fs::read_to_string(file).unwrap();
     files.iter().map(|file| (file.display().to_string(), text(file))).collect()
@@ -132,6 +136,57 @@ fn every_toml_of_the_documentation_is_read() {
     }
     assert!(count > 20, "{count} examples");
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// The JSON of a block: that of a file, or what a command answers.
+fn json(word: &str, block: &str) -> Option<String> {
+    let lines: Vec<&str> = block.lines().filter(|line| !line.starts_with("$ ")).collect();
+    let is_answer = word.is_empty() && lines.first().is_some_and(|line| line.starts_with('{'));
+    (word == "json" || is_answer).then(|| lines.join("\n"))
+}
+
+fn read_json(text: &str) -> Result<(), String> {
+    serde_json::from_str::<serde_json::Value>(text).map(drop).map_err(|error| error.to_string())
+}
+
+fn read_yaml(text: &str) -> Result<(), String> {
+    let wrong = saphyr_parser::Parser::new_from_str(text).find_map(Result::err);
+    wrong.map_or(Ok(()), |error| Err(error.to_string()))
+}
+
+#[test]
+fn every_yaml_and_json_of_the_documentation_is_read() {
+    let (mut yaml_count, mut json_count, mut wrong) = (0, 0, String::new());
+    for (page, text) in pages() {
+        for (word, block) in blocks(&text) {
+            let read = if word == "yaml" {
+                yaml_count += 1;
+                read_yaml(&block)
+            } else if let Some(json) = json(&word, &block) {
+                json_count += 1;
+                read_json(&json)
+            } else {
+                continue;
+            };
+            if let Err(why) = read {
+                let _ = writeln!(wrong, "{page}:\n{block}\n{why}\n");
+            }
+        }
+    }
+    assert!(yaml_count >= 4 && json_count >= 1, "{yaml_count} of YAML, {json_count} of JSON");
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn what_is_neither_yaml_nor_json_is_found() {
+    assert!(read_yaml("a: [1, 2]\nb:\n  - c: d\n").is_ok());
+    for wrong in ["a: [1, 2\n", "a:\n\t- b\n", "a: 'b\n"] {
+        assert!(read_yaml(wrong).is_err(), "{wrong}");
+    }
+    assert!(read_json("{\"a\": 1}").is_ok() && read_json("{a: 1}").is_err());
+    assert_eq!(json("", "$ throng price --json\n{\n}\n").as_deref(), Some("{\n}"));
+    assert_eq!(json("", "$ throng runs\na\n"), None);
+    assert_eq!(json("toml", "{\n}\n"), None);
 }
 
 /// The line without what stands before the program: `sudo -E `, `NAME=value `.
