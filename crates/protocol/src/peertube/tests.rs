@@ -28,6 +28,8 @@ struct Fixture {
     now: Instant,
     answers: BTreeMap<&'static str, (u16, String)>,
     requests: Vec<String>,
+    /// Their paths with their queries.
+    queries: Vec<String>,
     opened: Vec<String>,
     sent: Vec<(Channel, String)>,
     anomalies: Vec<String>,
@@ -109,6 +111,7 @@ impl Fixture {
             now,
             answers,
             requests: Vec::new(),
+            queries: Vec::new(),
             opened: Vec::new(),
             sent: Vec::new(),
             anomalies: Vec::new(),
@@ -127,6 +130,8 @@ impl Fixture {
                 Output::Download(fetch, request, _) => {
                     let path = request.head.uri.path().to_owned();
                     self.requests.push(format!("{} {path}", request.head.method));
+                    let query = request.head.uri.query().unwrap_or_default();
+                    self.queries.push(format!("{path}?{query}"));
                     self.answer(fetch, &path, request.head.method == http::Method::POST);
                 }
                 Output::Open(channel, crate::participant::Open::WebSocket { url, .. }) => {
@@ -259,6 +264,9 @@ fn a_page_of_7_0_searches_for_what_it_recommends_and_lists_only_where_it_finds_n
         ] {
             assert_eq!(fixture.asked(request), times, "{request}: {:?}", fixture.requests);
         }
+        let search = "/api/v1/search/videos?start=0&count=6&skipCount=true&nsfw=false\
+                      &sort=-publishedAt&searchTarget=local";
+        assert!(fixture.queries.iter().any(|asked| asked == search), "{:?}", fixture.queries);
     }
     let newer = Fixture::new(|_| {});
     let asked = ["GET /api/v1/search/videos", "GET /api/v1/videos", settings];

@@ -171,6 +171,12 @@ mod tests {
         for uuid in ["../users", "a/b", "a?b", &"x".repeat(ID_LETTERS_MAX + 1)] {
             assert!(video(uuid, &[]).is_err(), "{uuid}");
         }
+        let tagged = video("u", &["a b".to_owned(), "c".to_owned()]).unwrap().recommended();
+        assert_eq!(
+            tagged,
+            "start=0&count=6&skipCount=true&nsfw=false&sort=-publishedAt&tagsOneOf=a+b&tagsOneOf=c\
+             &searchTarget=local"
+        );
         let tags = vec!["ü".repeat(1_000); 1_000];
         assert!(video("u", &tags).unwrap().recommended().len() < 2_000);
     }
