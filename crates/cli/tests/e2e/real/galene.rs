@@ -46,6 +46,8 @@ fn galene_takes_publishers_by_whip_and_passes_on_its_chat() {
     let summary = published.summary();
     assert_eq!(figure(&summary, "participants.connected"), 3.0, "{published}");
     assert_eq!(figure(&summary, "participants.failed"), 0.0, "{published}\n{}", server.log());
+    // It counts no bytes that can be asked for, and nothing but its own clients plays them.
+    assert!(figure(&summary, "sent.bps") > 1e5, "{published}\n{}", server.log());
 
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("chat.toml");

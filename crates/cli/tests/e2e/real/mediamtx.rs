@@ -1,5 +1,5 @@
-//! MediaMTX: RTSP over UDP and TCP and inside TLS, WHEP, low-latency HLS, publishers by WHIP, RTMP,
-//! SRT and RTSP.
+//! MediaMTX: RTSP over UDP and TCP and inside TLS, WHEP, low-latency HLS, publishers by RTMP, SRT,
+//! RTSP and WHIP.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use throng_sim::real::mediamtx::{
 use throng_store::RunFolder;
 
 use super::publishing::{Published, all_are_played};
-use super::{View, by, can_run, source_fps, table, takes_a_publisher};
+use super::{View, by, can_run, source_fps, table};
 use crate::throng::Running;
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 0, 1);
@@ -43,13 +43,7 @@ fn mediamtx_plays_by_each_of_its_protocols() {
     ] {
         rows.push(view.plays_as_counted(&namespace, fps, sent));
     }
-    let whip = format!("whip+http://{ADDRESS}:{WEBRTC_PORT}/mine/whip");
-    // Neither counts its bytes: both at once.
-    std::thread::scope(|scope| {
-        let publisher = scope.spawn(|| takes_a_publisher(&server, &whip));
-        rows.push(View::of_segments("LL-HLS", hls).plays(&namespace, fps).row);
-        rows.push(publisher.join().unwrap());
-    });
+    rows.push(View::of_segments("LL-HLS", hls).plays(&namespace, fps).row);
     table::has("MediaMTX", table::Part::Main, &rows);
 }
 
@@ -87,6 +81,12 @@ fn mediamtx_takes_what_throng_publishes_and_passes_it_on() {
             url: format!("publish+rtsp://{ADDRESS}:{RTSP_PORT}/fromrtsp"),
             viewers: View::of("WHEP", whep),
             received: received("fromrtsp"),
+        },
+        Published {
+            protocol: "publishing by WHIP",
+            url: format!("whip+http://{ADDRESS}:{WEBRTC_PORT}/fromwhip/whip"),
+            viewers: by_rtsp("fromwhip"),
+            received: received("fromwhip"),
         },
     ];
     table::has("MediaMTX", table::Part::Published, &all_are_played(&server, &streams));

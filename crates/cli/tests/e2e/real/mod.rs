@@ -184,20 +184,6 @@ impl Bytes {
     }
 }
 
-/// What a publisher sends: H.264, which most servers take.
-const CAMERA: &str = "crowd.publish={ video = \"240p\", codec = \"h264\" }";
-
-/// A publisher by WHIP is connected and sends.
-#[track_caller]
-fn takes_a_publisher(server: &RealServer<'_>, url: &str) -> Row {
-    let publish = ["view", url, "--set", CAMERA, "-n", "1", "--for", "6s"];
-    let ran = Running::start(Some(server.namespace()), &publish).wait().expect_code(0);
-    let summary = ran.summary();
-    assert_eq!(figure(&summary, "participants.failed"), 0.0, "{ran}");
-    assert!(figure(&summary, "sent.bps") > 1e5, "{ran}\n{}", server.log());
-    Row::said("WHIP", "takes what publishers send")
-}
-
 /// Frames per second of the video at `url`, by the median distance of the timestamps that ffprobe
 /// reads in four seconds of it: a busy machine may have skipped some.
 fn source_fps(namespace: &Namespace, url: &str) -> f64 {

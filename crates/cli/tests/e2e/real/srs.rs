@@ -1,4 +1,4 @@
-//! SRS: WHEP and HLS of a stream that comes by RTMP, publishers by WHIP, RTMP and SRT.
+//! SRS: WHEP and HLS of a stream that comes by RTMP, publishers by RTMP, SRT and WHIP.
 
 use std::net::Ipv4Addr;
 
@@ -8,7 +8,7 @@ use throng_sim::real::srs::{
 };
 
 use super::publishing::{Published, all_are_played};
-use super::{View, can_run, source_fps, table, takes_a_publisher};
+use super::{View, can_run, source_fps, table};
 use crate::throng::{Running, figure};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 1, 1);
@@ -27,14 +27,7 @@ fn srs_plays_by_each_of_its_protocols() {
     let hls = format!("http://{ADDRESS}:{HTTP_PORT}/live/cam.m3u8");
     let view = View::of("WHEP", whep).watching(&server);
     // It counts every few seconds, and never what it sent after that to those who then leave.
-    let mut rows = vec![view.plays(&namespace, fps).row];
-    let whip = format!("whip+http://{ADDRESS}:{API_PORT}/rtc/v1/whip/?app=live&stream=mine");
-    // Neither counts its bytes: both at once.
-    std::thread::scope(|scope| {
-        let publisher = scope.spawn(|| takes_a_publisher(&server, &whip));
-        rows.push(View::of_segments("HLS", hls).plays(&namespace, fps).row);
-        rows.push(publisher.join().unwrap());
-    });
+    let rows = [view, View::of_segments("HLS", hls)].map(|view| view.plays(&namespace, fps).row);
     table::has("SRS", table::Part::Main, &rows);
 }
 
@@ -73,6 +66,7 @@ fn srs_takes_what_throng_publishes_and_passes_it_on() {
         let path = format!("rtc/v1/whep/?app=live&stream={stream}");
         View::of("WHEP", format!("whep+http://{ADDRESS}:{API_PORT}/{path}"))
     };
+    let whip = "rtc/v1/whip/?app=live&stream=fromwhip";
     let srt = "streamid=%23!::r=live/fromsrt,m=publish";
     let streams = [
         Published {
@@ -86,6 +80,12 @@ fn srs_takes_what_throng_publishes_and_passes_it_on() {
             url: format!("publish+srt://{ADDRESS}:{SRT_PORT}?{srt}"),
             viewers: by_whep("fromsrt"),
             received: received("fromsrt"),
+        },
+        Published {
+            protocol: "publishing by WHIP",
+            url: format!("whip+http://{ADDRESS}:{API_PORT}/{whip}"),
+            viewers: by_whep("fromwhip"),
+            received: received("fromwhip"),
         },
     ];
     table::has("SRS", table::Part::Published, &all_are_played(&server, &streams));
