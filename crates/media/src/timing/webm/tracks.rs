@@ -148,3 +148,23 @@ fn of_id(id: &[u8]) -> Codec {
         _ => Codec::Other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ebml::tests::make;
+    use super::*;
+
+    #[test]
+    fn a_track_of_video_says_how_large_its_pictures_are() {
+        let size_of = |video: &[&[u8]]| {
+            let entry = [make(TRACK_TYPE, &[&[1]]), make(VIDEO, video)].concat();
+            let mut tracks = Tracks::default();
+            tracks.tracks(&make(TRACK_ENTRY, &[&entry]));
+            tracks.infos[0].size
+        };
+        let (width, height) = (make(PIXEL_WIDTH, &[&[5, 0]]), make(PIXEL_HEIGHT, &[&[2, 0xd0]]));
+        assert_eq!(size_of(&[&width, &height]), Some((1_280, 720)));
+        assert_eq!(size_of(&[&width]), None);
+        assert_eq!(size_of(&[&width, &make(PIXEL_HEIGHT, &[&[9; 8]])]), None);
+    }
+}
