@@ -85,7 +85,7 @@ impl AggregatedTracks {
             self.counters += track.counters;
         }
         self.pictures.add(video.frames_decodable, video.key_frames);
-        self.payload_bps.record(sum.payload_bps() as u64);
+        self.payload_bps.record(sum.payload_bps().unwrap_or(0.0) as u64);
         self.frozen.extend(video.freeze_ratio().map(|ratio| (participant, ratio)));
     }
 

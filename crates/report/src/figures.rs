@@ -5,8 +5,9 @@ use std::ops::Range;
 
 use throng_observation::run::{ParticipantId, ParticipantRow, RunData, SeriesRow, TrackRow};
 use throng_observation::{
-    AggregatedTracks, BadIf, MediaKind, Phase, PlannedCohort, Players, RunTime, SecondRow as _,
+    AggregatedTracks, MediaKind, Phase, PlannedCohort, Players, RunTime, SecondRow as _,
 };
+use throng_scenario::bad_if;
 use throng_scenario::objective::Rows;
 
 use crate::chat::ChatFigures;
@@ -73,11 +74,11 @@ impl<'a> Figures<'a> {
         let first_frame = Survival::of(viewers, &[Phase::FirstFrame], ended_ms);
         let with_video: BTreeSet<ParticipantId> =
             run.tracks.iter().filter(|track| is_video(track)).map(|it| it.participant).collect();
+        let patience_ms = bad_if(&planned::planned_objectives(run)).join_ms_max;
         let without_frame = intended.iter().filter(|row| {
             let first = row.reached.get(&Phase::FirstPacket);
             let ended = row.ended_at.map_or(ended_ms, RunTime::as_millis_f64).min(ended_ms);
-            let had_time =
-                first.is_some_and(|at| ended - at.as_millis_f64() >= BadIf::default().join_ms_max);
+            let had_time = first.is_some_and(|at| ended - at.as_millis_f64() >= patience_ms);
             let has_frame = row.reached.contains_key(&Phase::FirstFrame);
             had_time
                 && !has_frame

@@ -31,6 +31,18 @@ macro_rules! media_sums {
     };
 }
 
+impl MediaSums {
+    /// The packets, by which loss is measured.
+    pub(crate) fn packets(&self) -> TrackCounters {
+        TrackCounters {
+            packets_original: self.packets_original,
+            packets_recovered: self.packets_recovered,
+            packets_lost: i64::try_from(self.packets_lost).unwrap_or(i64::MAX),
+            ..TrackCounters::default()
+        }
+    }
+}
+
 media_sums! {
     /// Packets received in their first transmission: no duplicates, no retransmissions.
     #[serde(alias = "packets_received")]
@@ -83,6 +95,8 @@ mod tests {
         };
         let sums = MediaSums::of(&counters);
         assert_eq!((sums.packets_original, sums.packets_lost, sums.key_frames), (7, 0, 3));
+        let lossy = MediaSums { packets_recovered: 1, packets_lost: 2, ..sums }.packets();
+        assert_eq!((lossy.packets_expected(), lossy.packet_loss_ratio()), (10, Some(0.2)));
         let json = serde_json::to_string(&Media { sums, ..Media::default() }).unwrap();
         let begin = "\"track_bps\":null,\"packets_original\":7,\"packets_lost\":0,";
         assert!(json.contains(begin), "{json}");

@@ -55,7 +55,7 @@ pub fn summary(run: &RunData) -> String {
     let _ = writeln!(out, "{}", spread("FPS", "", &figures.video.fps_milli, &fps));
     let (by_client, all) = by_client(run);
     let mut bps = run.aggregated.payload_bps().clone();
-    by_client.values().for_each(|sum| bps.record(sum.payload_bps() as u64));
+    by_client.values().for_each(|sum| bps.record(sum.payload_bps().unwrap_or(0.0) as u64));
     let _ = writeln!(out, "{}", spread("BPS", "", &bps, &bit_rate));
     let each = |total: f64| if clients == 0 { 0.0 } else { total / clients as f64 };
     let total_bytes = all.payload_bytes as f64;
@@ -70,7 +70,7 @@ pub fn summary(run: &RunData) -> String {
     }
     let packets = all.packets_original;
     let _ = writeln!(out, "Total Packets({packets}) Avg Packets({:.0})", each(packets as f64));
-    let lost = all.packets_lost.max(0);
+    let lost = all.packets_lost_for_good();
     let _ =
         writeln!(out, "Total Packet Losses({lost}) Avg Packet Losses({:.1})", each(lost as f64));
     out
@@ -187,7 +187,7 @@ fn track_line(track: &TrackRow) -> String {
     let drift =
         track.oven_rtc_tester_delay_us.map_or_else(|| "none".into(), |us| delay(f64::from(us)));
     let (kind, codec) = (track.kind.key(), track.codec.name());
-    let (total, rate) = (bytes(c.payload_bytes as f64), bit_rate(c.payload_bps()));
+    let (total, rate) = (bytes(c.payload_bytes as f64), bit_rate(c.payload_bps().unwrap_or(0.0)));
     if c.payload_bytes > 0 && !c.has_packets() {
         return format!("{kind}({codec}) total_bytes({total}) avg_bps({rate}){fps}");
     }
@@ -195,7 +195,7 @@ fn track_line(track: &TrackRow) -> String {
         "{kind}({codec}) total_packets({}) packet_loss({}) total_bytes({total}) \
          avg_bps({rate}){fps} delay_p95({delay_p95}) last_drift({drift})",
         c.packets_original,
-        c.packets_lost.max(0),
+        c.packets_lost_for_good(),
     )
 }
 

@@ -12,7 +12,8 @@ use crate::planned;
 /// Media sent by participants, warm-up left out. Absent in runs of viewers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sent {
-    /// Bits per second as SRTP, repeats left out, mean over the seconds in which any was sent.
+    /// Bits per second as SRTP, repeats left out, from the first second in which a publisher was
+    /// there to the end; a second without any counts as nothing sent.
     pub bps: f64,
     /// The best second of the same.
     pub bps_max: f64,
@@ -55,18 +56,19 @@ pub struct LayerSwitches {
 pub(crate) fn sent(run: &RunData, warm_up_s: f64) -> Option<Sent> {
     let mut sent = Sent::default();
     let mut bits_by_second: BTreeMap<i64, f64> = BTreeMap::new();
-    let from = planned::counted_from(warm_up_s);
-    for row in run.sent.iter().filter(|row| row.second >= from) {
+    let seconds = planned::counted_seconds(run, warm_up_s);
+    let counted: Vec<_> = run.sent.iter().filter(|row| seconds.contains(&row.second)).collect();
+    for row in &counted {
         *bits_by_second.entry(row.second).or_insert(0.0) += row.counters.wire_bytes as f64 * 8.0;
         sent.packets += row.counters.packets_sent;
         sent.packets_repeated += row.counters.retransmitted_packets;
         sent.key_frames += row.counters.key_frames_sent;
         sent.key_frames_requested += row.counters.pli_received + row.counters.fir_received;
     }
-    let blocked_us: u64 = run.sent.iter().map(|row| row.counters.blocked_us).sum();
+    let blocked_us: u64 = counted.iter().map(|row| row.counters.blocked_us).sum();
     let streams = |kind| {
         let mut by_second: BTreeMap<i64, u32> = BTreeMap::new();
-        for row in run.sent.iter().filter(|row| row.kind == kind) {
+        for row in counted.iter().filter(|row| row.kind == kind) {
             *by_second.entry(row.second).or_default() += row.tracks;
         }
         by_second.into_values().max().unwrap_or(0)
@@ -75,13 +77,14 @@ pub(crate) fn sent(run: &RunData, warm_up_s: f64) -> Option<Sent> {
         (streams(MediaKind::Video), streams(MediaKind::Audio));
     // Each publisher counts it on one of its tracks.
     let tracks = |kind| {
-        run.sent.iter().filter(|row| row.kind == kind).map(|row| u64::from(row.tracks)).sum::<u64>()
+        counted.iter().filter(|row| row.kind == kind).map(|row| u64::from(row.tracks)).sum::<u64>()
     };
     let publisher_us = tracks(MediaKind::Video).max(tracks(MediaKind::Audio)) as f64 * 1e6;
     sent.blocked_ratio =
         (blocked_us > 0 && publisher_us > 0.0).then(|| (blocked_us as f64 / publisher_us).min(1.0));
     let sum = bits_by_second.values().fold(0.0, |sum, bits| sum + bits);
-    sent.bps = sum / bits_by_second.len().max(1) as f64;
+    let first = bits_by_second.keys().next().copied().unwrap_or(seconds.end);
+    sent.bps = sum / seconds.end.abs_diff(first).max(1) as f64;
     sent.bps_max = bits_by_second.values().copied().fold(0.0, f64::max);
     (sent.packets > 0).then_some(sent)
 }
@@ -126,14 +129,27 @@ mod tests {
     fn what_was_sent_is_summed_after_the_warm_up() {
         let video = MediaKind::Video;
         let mut run = RunData { sent: vec![row(0, 0, video, 9)], ..RunData::default() };
+        run.ended_at = Some(RunTime(3_000_000));
+        run.sent[0].counters.blocked_us = 9_000_000;
         run.sent.extend([row(1, 0, video, 2), row(1, 1, video, 3), row(1, 1, MediaKind::Audio, 3)]);
         run.sent.push(row(2, 0, video, 2));
         let sent = sent(&run, 1.0).unwrap();
         assert_eq!((sent.bps, sent.bps_max), (20_000.0, 30_000.0));
-        assert_eq!((sent.video_streams, sent.audio_streams), (9, 3));
+        assert_eq!((sent.video_streams, sent.audio_streams), (5, 3));
         assert_eq!((sent.packets, sent.packets_repeated), (40, 4));
         assert_eq!((sent.key_frames, sent.key_frames_requested), (8, 8));
+        assert_eq!(sent.blocked_ratio, None, "only in the warm-up");
         assert_eq!(super::sent(&RunData::default(), 0.0), None);
+    }
+
+    #[test]
+    fn an_outage_counts_and_the_wait_before_the_first_and_after_the_end_does_not() {
+        let video = MediaKind::Video;
+        let sent = [2, 5, 9].map(|second| row(second, 0, video, 1)).to_vec();
+        let mut run = RunData { sent, ended_at: Some(RunTime(9_800_000)), ..RunData::default() };
+        run.info.planned_duration_us = 7_000_000;
+        let sent = super::sent(&run, 0.0).unwrap();
+        assert_eq!((sent.bps, sent.packets), (20_000.0 / 5.0, 20), "of the seconds 2 to 6");
     }
 
     #[test]

@@ -311,7 +311,7 @@ fn media(run: &RunData, kind: MediaKind, figures: &Figures<'_>) -> Media {
         freeze_ratio: if kind == MediaKind::Video { c.freeze_ratio() } else { None },
         freeze_count: c.freeze_count,
         received_bps: received.bps_since_first(figures.seconds.clone()).unwrap_or(0.0),
-        track_bps: (c.active_us > 0).then(|| c.payload_bytes as f64 * 8e6 / c.active_us as f64),
+        track_bps: c.payload_bps(),
         sums: MediaSums::of(&c),
         oven_rtc_tester_delay_ms_p50: ms(&window.oven_rtc_tester_delay_us, 0.50),
         oven_rtc_tester_delay_ms_max: ms(&window.oven_rtc_tester_delay_us, 1.0),
@@ -350,8 +350,8 @@ mod tests {
         run.tracks.clear();
         let scenario = "[target]\nurl = \"whip+http://127.0.0.1/a\"\n[crowd]\nsize = 5\n";
         example::plan(&mut run, scenario);
-        run.sent = vec![throng_observation::run::SentRow {
-            second: 3,
+        let sent = |second| throng_observation::run::SentRow {
+            second,
             cohort: throng_observation::run::CohortId(0),
             kind: MediaKind::Video,
             tracks: 5,
@@ -360,7 +360,8 @@ mod tests {
                 wire_bytes: 125_000,
                 ..Default::default()
             },
-        }];
+        };
+        run.sent = (3..20).map(sent).collect();
         let summary = summarise(&run, &[], Duration::ZERO);
         assert_eq!(summary.outcome, RunOutcome::Met);
         let intended = summary.participants.intended;

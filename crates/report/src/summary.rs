@@ -284,8 +284,8 @@ pub struct Participants {
     pub connected: u64,
     /// Of those, participants that received media at any time.
     pub playing: u64,
-    /// Of those, viewers that did not fail, got packets of video for as long as a join may take,
-    /// and never had a frame that can be decoded.
+    /// Of those, viewers that did not fail, got packets of video for as long as a join may take by
+    /// the objectives (3 s by default), and never had a frame that can be decoded.
     #[serde(default)]
     pub without_frame: u64,
     /// Of those, participants that failed at any time.

@@ -62,7 +62,7 @@ impl Played {
 
     /// Bit rate of the media of a kind, or of all media that was downloaded as that of video.
     pub(super) fn bits_per_s(&self, kind: MediaKind) -> Option<f64> {
-        let of_track = self.track(kind).map(|track| track.counters.payload_bps());
+        let of_track = self.track(kind).and_then(|track| track.counters.payload_bps());
         let of_download = self.media_bps.filter(|_| kind == MediaKind::Video);
         of_download.or(of_track).filter(|bps| *bps >= 1_000.0)
     }

@@ -142,9 +142,9 @@ fn kind_lines(name: &str, kind: &LiveTracks, second: i64, clients: u32) -> Strin
         bytes(so_far.wire_bytes as f64 / seconds),
         so_far.packets_original,
         so_far.packets_original as f64 / seconds,
-        so_far.packets_lost.max(0),
+        so_far.packets_lost_for_good(),
     );
-    let (each, lost) = (f64::from(clients.max(1)), so_far.packets_lost.max(0) as f64);
+    let (each, lost) = (f64::from(clients.max(1)), so_far.packets_lost_for_good() as f64);
     text += &format!(
         "             a client {}, {:.0} packets, {:.1} lost\n",
         bytes(so_far.wire_bytes as f64 / each),

@@ -478,9 +478,9 @@ impl ParticipantRecord {
 
     /// Payload bits per second over its life. Tracks run in parallel, so their times are not added.
     pub(super) fn payload_bps(&self) -> Option<f64> {
-        let bytes: u64 = self.tracks.iter().map(|track| track.counters.payload_bytes).sum();
-        let active_us = self.tracks.iter().map(|track| track.counters.active_us).max().unwrap_or(0);
-        (active_us > 0).then(|| bytes as f64 * 8e6 / active_us as f64)
+        let mut sum = TrackCounters::default();
+        self.tracks.iter().for_each(|track| sum.add_concurrent(&track.counters));
+        sum.payload_bps()
     }
 
     /// Rank of its latest interval; larger is worse.

@@ -79,6 +79,20 @@ pub fn hosts(run: &RunData) -> Vec<Host<'_>> {
     ids.into_iter().map(|id| host(data, id, ends_us)).collect()
 }
 
+/// The mean over the window of what all series of a metric add up to, those of all `hosts`
+/// together; a process that lived for a part of the window counts for that part. `None` without
+/// such a series, and of a window without time.
+#[must_use]
+pub fn mean_of_all(
+    hosts: &[Host<'_>],
+    metric: impl AsRef<str> + Copy,
+    window: Window,
+) -> Option<f64> {
+    let series = hosts.iter().flat_map(|host| host.metric(metric));
+    let sum = series.filter_map(|series| series.integral(window)).reduce(|a, b| a + b)?;
+    (window.seconds() > 0.0).then(|| sum / window.seconds())
+}
+
 fn host(data: &HostData, id: HostId, ends_us: i64) -> Host<'_> {
     let mut by_metric: HashMap<&str, Vec<MeasuredSeries<'_>>> = HashMap::new();
     let of: HashMap<SeriesId, &HostSeries> = data

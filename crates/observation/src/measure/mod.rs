@@ -22,6 +22,11 @@ pub(crate) fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
+/// Bits per second of `bytes` in `us` microseconds; `None` in none.
+pub(crate) fn bps(bytes: u64, us: u64) -> Option<f64> {
+    (us > 0).then(|| bytes as f64 * 8e6 / us as f64)
+}
+
 /// In what a sum is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SumUnit {

@@ -1,6 +1,6 @@
 //! Players. Terms are those of HTML media elements (WHATWG HTML section 4.8.11) and CTA-2066.
 
-use super::{counters, ratio};
+use super::{bps, counters, ratio};
 
 /// Of less than this share of its time a player's wish for media says nothing about the rate at
 /// which it comes.
@@ -151,7 +151,14 @@ impl PlaybackCounters {
     #[must_use]
     pub fn media_bps(&self) -> Option<f64> {
         let bytes = self.all_media_bytes();
-        (self.media_us > 0).then(|| bytes as f64 * 8e6 / self.media_us as f64)
+        bps(bytes, self.media_us)
+    }
+
+    /// Bits per second of `bytes` for each player, of the time in which it was meant to play;
+    /// `None` without such time.
+    #[must_use]
+    pub fn bps_per_player(&self, bytes: u64) -> Option<f64> {
+        bps(bytes, self.active_us)
     }
 
     /// Media bytes from other viewers ÷ all media bytes; `None` without media.
@@ -180,6 +187,7 @@ mod tests {
         assert_eq!(counters.media_bps(), Some(0.0));
         let media = PlaybackCounters { media_bytes: 2_000_000, peer_bytes: 1_000_000, ..counters };
         assert_eq!((media.media_bps(), PlaybackCounters::default().media_bps()), (Some(8e6), None));
+        assert_eq!(media.bps_per_player(7_000), Some(8_000.0));
     }
 
     #[test]

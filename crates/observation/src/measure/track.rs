@@ -1,7 +1,7 @@
 //! Received tracks, with the names of W3C webrtc-stats (`RTCInboundRtpStreamStats`) where they
 //! exist.
 
-use super::{counters, ratio};
+use super::{bps, counters, ratio};
 
 counters! {
     /// Sums over an interval; all add up over time and over tracks.
@@ -66,7 +66,8 @@ impl TrackCounters {
     }
 
     /// Packets lost after recovery; none where more came than were lost before.
-    fn packets_lost_for_good(&self) -> u64 {
+    #[must_use]
+    pub fn packets_lost_for_good(&self) -> u64 {
         self.packets_lost.max(0) as u64
     }
 
@@ -149,14 +150,10 @@ impl TrackCounters {
         self.fps(self.active_us)
     }
 
-    /// Payload bits per second of active time; 0 when never active.
+    /// Payload bits per second of active time; `None` when never active.
     #[must_use]
-    pub fn payload_bps(&self) -> f64 {
-        if self.active_us == 0 {
-            0.0
-        } else {
-            self.payload_bytes as f64 * 8e6 / self.active_us as f64
-        }
+    pub fn payload_bps(&self) -> Option<f64> {
+        bps(self.payload_bytes, self.active_us)
     }
 
     /// Adds another track of the same participant: both ran at the same time, so their times do not
@@ -224,5 +221,17 @@ mod tests {
         };
         assert_eq!((counters.fps(500_000), counters.fps_of_active()), (Some(30.0), Some(15.0)));
         assert_eq!((counters.fps(0), TrackCounters::default().fps_of_active()), (None, None));
+    }
+
+    #[test]
+    fn a_bit_rate_is_of_active_time_which_is_that_of_the_longest_of_concurrent_tracks() {
+        let track = |payload_bytes, active_us| TrackCounters {
+            payload_bytes,
+            active_us,
+            ..TrackCounters::default()
+        };
+        let mut both = track(1_000, 2_000_000);
+        both.add_concurrent(&track(500, 1_000_000));
+        assert_eq!((both.payload_bps(), track(9, 0).payload_bps()), (Some(6_000.0), None));
     }
 }

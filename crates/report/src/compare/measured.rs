@@ -9,7 +9,7 @@ use throng_analysis::comparison::{Figure, blocks, machines::Facts};
 use throng_analysis::experiment::mean;
 use throng_analysis::windows::{SecondQuality, quality_by_second};
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::measured::{Host, Window, hosts};
+use throng_observation::host::measured::{Host, Window, hosts, mean_of_all};
 use throng_observation::run::RunData;
 use throng_observation::{LatencyBasis, Received};
 use throng_scenario::Metric;
@@ -242,10 +242,10 @@ impl<'a> Meter<'a> {
             Quantity::Received => self.by_window(|window| self.received(window)),
             Quantity::ServerCpuPerUser => self.by_window(|window| {
                 let users = self.users(window).filter(|users| *users > 0.0)?;
-                Some(self.mean_of_server(metric::PROCESS_CPU, window)? * 1e3 / users)
+                Some(mean_of_all(self.watched, metric::PROCESS_CPU, window)? * 1e3 / users)
             }),
             Quantity::ServerMemory => {
-                self.by_window(|window| self.mean_of_server(metric::PROCESS_RSS, window))
+                self.by_window(|window| mean_of_all(self.watched, metric::PROCESS_RSS, window))
             }
             // Those are of cells.
             Quantity::ServerCpu | Quantity::Iowait => None,
@@ -304,14 +304,6 @@ impl<'a> Meter<'a> {
         // Of a run that received something, a part in which nobody was there counts as nothing.
         let has_any = !seconds.is_empty() && !self.received.is_empty();
         has_any.then(|| self.received.bps(seconds).unwrap_or(0.0))
-    }
-
-    /// The mean of a metric of the server's processes, all of them and all hosts together; a
-    /// process that lived for a part of the window counts for that part.
-    fn mean_of_server(&self, metric: impl AsRef<str> + Copy, window: Window) -> Option<f64> {
-        let series = self.watched.iter().flat_map(|host| host.metric(metric));
-        let sum = series.filter_map(|series| series.integral(window)).reduce(|a, b| a + b)?;
-        (window.seconds() > 0.0).then(|| sum / window.seconds())
     }
 }
 

@@ -212,9 +212,7 @@ fn received(summary: &Summary) -> Vec<Figure> {
     let sums = &media.sums;
     let ms = |value| known(value, duration_ms);
     let (mean, most) = (bit_rate(summary.received_bps), bit_rate(summary.received_bps_max));
-    let packets = [sums.packets_original, sums.packets_recovered, sums.packets_lost]
-        .into_iter()
-        .fold(0, u64::saturating_add);
+    let packets = sums.packets();
     let mut list: Vec<Figure> = vec![
         ("received", mean, format!("at most {most}")),
         (
@@ -224,11 +222,11 @@ fn received(summary: &Summary) -> Vec<Figure> {
         ),
         (
             "packet loss",
-            known((packets > 0).then(|| sums.packets_lost as f64 / packets as f64), percent),
+            known(packets.packet_loss_ratio(), percent),
             format!(
                 "{} of {} packets{}",
                 grouped(sums.packets_lost as f64, 0),
-                grouped(packets as f64, 0),
+                grouped(packets.packets_expected() as f64, 0),
                 silence(media.missing_ratio)
             ),
         ),

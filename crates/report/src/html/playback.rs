@@ -138,7 +138,7 @@ fn peers(time: &Timeline, playback: &Playback) -> String {
     let per_viewer = |of: fn(&PlaybackCounters) -> u64| {
         time.each(|point| {
             let counters = &point.playback.counters;
-            (counters.active_us > 0).then(|| of(counters) as f64 * 8.0 / counters.active_us as f64)
+            counters.bps_per_player(of(counters)).map(|bps| bps / 1e6)
         })
     };
     let lines = vec![

@@ -199,7 +199,7 @@ fn media(summary: &Summary) -> String {
 
 /// How bad a track was; `None` where a viewer would notice nothing.
 pub(crate) fn trouble(track: &TrackRow) -> Option<f64> {
-    let frozen = track.counters.freeze_us as f64 / track.counters.active_us.max(1) as f64;
+    let frozen = track.counters.freeze_ratio().unwrap_or(0.0);
     let delay_ms = track.relative_delay_us.quantile(0.95).unwrap_or(0) as f64 / 1e3;
     // One scale: 1 % of loss, 1 % frozen and 100 ms of delay weigh the same.
     let bad =
@@ -251,16 +251,15 @@ fn is_troubled(track: &TrackRow) -> bool {
 
 fn worst_row(track: &TrackRow) -> Vec<String> {
     let c: &TrackCounters = &track.counters;
-    let active = c.active_us.max(1) as f64;
     vec![
         track.participant.0.to_string(),
         format!("{} {}", track.kind.key(), track.codec.name()),
         known(c.loss_ratio(), percent),
-        c.packets_lost.max(0).to_string(),
+        c.packets_lost_for_good().to_string(),
         known(track.relative_delay_us.quantile(0.95), |us| duration_ms(us as f64 / 1e3)),
         known(track.fps.filter(|_| track.kind == MediaKind::Video), |fps| format!("{fps:.1}")),
-        percent(c.freeze_us as f64 / active),
-        bit_rate(c.payload_bytes as f64 * 8e6 / active),
+        known(c.freeze_ratio(), percent),
+        known(c.payload_bps(), bit_rate),
     ]
 }
 

@@ -5,7 +5,7 @@ use throng_analysis::findings::Evidence;
 use throng_analysis::reasons;
 use throng_analysis::windows::{SecondQuality, quality_by_second};
 use throng_observation::host::catalogue as metric;
-use throng_observation::host::measured::{Grid, Host, MeasuredSeries, Window, hosts};
+use throng_observation::host::measured::{Grid, Host, MeasuredSeries, Window, hosts, mean_of_all};
 use throng_observation::host::{Profile, SelfTime};
 use throng_observation::run::RunData;
 use throng_observation::{Goal, Received, RunTime};
@@ -46,11 +46,10 @@ pub fn figures(run: &RunData, summary: &Summary, hold: Option<(i64, i64)>) -> Ru
         first_failing: summary.capacity.as_ref().and_then(|capacity| capacity.first_failing),
         capacity_verdict: summary.capacity.as_ref().map(|capacity| capacity.verdict.clone()),
         received_bps: received(run, window).unwrap_or(summary.received_bps),
-        server_cpu_cores: host.and_then(|host| sum(host.metric(metric::PROCESS_CPU), window)),
+        server_cpu_cores: mean_of_all(&hosts, metric::PROCESS_CPU, window),
         idle_ratio: host.and_then(|host| share(host, metric::HOST_CPU_IDLE.name, window)),
         iowait_ratio: host.and_then(|host| share(host, metric::HOST_CPU_IOWAIT.name, window)),
-        disk_read_bytes_per_s: host
-            .and_then(|host| sum(host.metric(metric::PROCESS_READ_BYTES), window)),
+        disk_read_bytes_per_s: mean_of_all(&hosts, metric::PROCESS_READ_BYTES, window),
         curves: host.and_then(curves),
         hot_functions: hot(&run.host.profiles),
         verdict: verdict(bottleneck.verdict),
@@ -79,14 +78,6 @@ fn passed(summary: &Summary) -> Window {
 fn received(run: &RunData, window: Window) -> Option<f64> {
     let seconds = RunTime(window.from_us).second()..(window.until_us / 1_000_000);
     (!seconds.is_empty()).then(|| Received::of_run(run).bps(seconds).unwrap_or(0.0))
-}
-
-/// The sum of the means of series; a process that lived for a part of the window counts for that
-/// part.
-fn sum(series: &[MeasuredSeries<'_>], window: Window) -> Option<f64> {
-    let length = window.seconds();
-    let total = series.iter().filter_map(|series| series.integral(window)).reduce(|a, b| a + b);
-    total.filter(|_| length > 0.0).map(|total| total / length)
 }
 
 /// A metric in cores as a share of the host's CPUs.

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use throng_observation::host::catalogue as metric;
+use throng_observation::host::{HostId, HostSample, HostSeries, SeriesId};
 use throng_observation::run::RunData;
-use throng_observation::{ChatCounters, ChatRow, PlaybackCounters, PlaybackRow};
+use throng_observation::{ChatCounters, ChatRow, PlaybackCounters, PlaybackRow, RunTime};
 
 use super::figures;
 use crate::{example, summarise};
@@ -52,4 +54,27 @@ fn a_mixed_crowd_receives_packets_bodies_and_frames() {
         })
         .collect();
     assert!((received_bps(&run) - packets - 8_400.0).abs() < 1e-6);
+}
+
+#[test]
+fn the_servers_processes_count_on_all_hosts_that_are_watched() {
+    let mut run = example::healthy(4, 30);
+    for (id, cores) in [(0_u8, 0.5), (1, 1.25)] {
+        let series = SeriesId(id.into());
+        run.host.series.push(HostSeries {
+            id: series,
+            host: HostId(id),
+            metric: metric::PROCESS_CPU.name.into(),
+            unit: metric::PROCESS_CPU.unit,
+            ..HostSeries::default()
+        });
+        run.host.samples.extend((0..30).map(|second| HostSample {
+            series,
+            at: RunTime(second * 1_000_000),
+            value: cores,
+        }));
+    }
+    let summary = summarise(&run, &[], Duration::ZERO);
+    let cores = figures(&run, &summary, Some((10, 20))).server_cpu_cores;
+    assert!(cores.is_some_and(|cores| (cores - 1.75).abs() < 1e-9), "{cores:?}");
 }

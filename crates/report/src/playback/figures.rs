@@ -30,16 +30,15 @@ impl<'a> PlaybackFigures<'a> {
             latency: Latencies::by(run.latency_vote()),
             ..Self::default()
         };
-        let mut by_second: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
+        let mut by_second: BTreeMap<i64, PlaybackRow> = BTreeMap::new();
         for row in run.playback.iter().filter(|row| seconds.contains(&row.second)) {
             figures.window.add(row);
             figures.latency.add(row);
-            let (stalled, players) = by_second.entry(row.second).or_default();
-            *stalled += u64::from(row.stalled);
-            *players += u64::from(row.players);
+            let second = by_second.entry(row.second).or_default();
+            second.stalled = second.stalled.saturating_add(row.stalled);
+            second.players = second.players.saturating_add(row.players);
         }
-        let shares = by_second.into_values().filter(|(_, players)| *players > 0);
-        let shares = shares.map(|(stalled, players)| stalled as f64 / players as f64);
+        let shares = by_second.values().filter_map(PlaybackRow::stalled_ratio);
         figures.stalled_ratio_max = shares.reduce(f64::max);
         figures
     }

@@ -60,8 +60,6 @@ impl Peers {
         if c.peers_us == 0 && c.announces == 0 && c.tracker_reconnects == 0 {
             return None;
         }
-        let per_viewer =
-            |bytes: u64| (c.active_us > 0).then(|| bytes as f64 * 8e6 / c.active_us as f64);
         Some(Self {
             ratio: c.peer_ratio(),
             bytes: c.peer_bytes,
@@ -73,8 +71,8 @@ impl Peers {
             channel_sent_bytes: c.channel_sent_bytes,
             channels: (c.active_us > 0).then(|| c.channels_us as f64 / c.active_us as f64),
             degree: (c.active_us > 0).then(|| c.peers_us as f64 / c.active_us as f64),
-            server_bps_per_viewer: per_viewer(c.media_bytes),
-            media_bps_per_viewer: per_viewer(c.all_media_bytes()),
+            server_bps_per_viewer: c.bps_per_player(c.media_bytes),
+            media_bps_per_viewer: c.bps_per_player(c.all_media_bytes()),
             announces: c.announces,
             offers_received: c.offers_received,
             answers_received: c.answers_received,
