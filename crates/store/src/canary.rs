@@ -13,6 +13,7 @@ columns! { CanaryBrowserRow {
 
 impl Stored for CanaryBrowserRow {
     const TABLE: &'static str = "canary_browser";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "browser";
 }
 
@@ -27,6 +28,7 @@ columns! { CanarySecondRow {
 
 impl Stored for CanarySecondRow {
     const TABLE: &'static str = "canary";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "second, browser";
 }
 

@@ -10,5 +10,6 @@ columns! { ChatRow {
 
 impl Stored for ChatRow {
     const TABLE: &'static str = "chat";
+    const IS_OF_CROWD: bool = true;
     const ORDER: &'static str = "second, cohort";
 }

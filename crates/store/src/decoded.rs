@@ -18,6 +18,7 @@ columns! { DecodedRow {
 
 impl Stored for DecodedRow {
     const TABLE: &'static str = "decoded";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "second, participant, track";
 }
 

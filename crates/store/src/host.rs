@@ -17,6 +17,7 @@ columns! { HostInfo { host, name, facts, clock_error_us, watcher_cpu_us, watcher
 
 impl Stored for HostInfo {
     const TABLE: &'static str = "host";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "host";
 }
 
@@ -25,6 +26,7 @@ columns! { HostSeries { id = "series", host, metric, unit, labels, limit = "uppe
 
 impl Stored for HostSeries {
     const TABLE: &'static str = "host_series";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "series";
 }
 
@@ -35,6 +37,7 @@ columns! { HostSample { at = "at_us", series, value as Value } }
 /// several thousand series.
 impl Stored for HostSample {
     const TABLE: &'static str = "host_sample";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "at_us, series";
 }
 
@@ -61,6 +64,7 @@ columns! { HostEvent { host, at = "at_us", kind, detail, process or "NULL" } }
 
 impl Stored for HostEvent {
     const TABLE: &'static str = "host_event";
+    const IS_OF_CROWD: bool = false;
     const ORDER: &'static str = "at_us, rowid";
 }
 
@@ -85,6 +89,7 @@ columns! { ProfileRow {
 
 impl Stored for ProfileRow {
     const TABLE: &'static str = "host_profile";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "profile";
     const ORDER: &'static str = "started_at_us, profile";
 }
@@ -100,6 +105,7 @@ columns! { FrameRow { profile, frame, symbol, module } }
 
 impl Stored for FrameRow {
     const TABLE: &'static str = "host_profile_frame";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "profile, frame";
 }
 
@@ -117,6 +123,7 @@ columns! { StackRow { profile, stack, pid, tid, thread, count, frames } }
 
 impl Stored for StackRow {
     const TABLE: &'static str = "host_profile_stack";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "profile, stack";
 }
 

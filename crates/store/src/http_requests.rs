@@ -13,6 +13,7 @@ columns! { HttpRequestRow {
 
 impl Stored for HttpRequestRow {
     const TABLE: &'static str = "http_requests";
+    const IS_OF_CROWD: bool = true;
     const KEY: &'static str = "host, path, method, status, http_version";
     const ORDER: &'static str = "requests DESC, host, path, method, status, http_version";
 }

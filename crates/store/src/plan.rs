@@ -14,6 +14,7 @@ columns! { PlannedCohort {
 
 impl Stored for PlannedCohort {
     const TABLE: &'static str = "planned_cohort";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "cohort";
 }
 
@@ -21,6 +22,7 @@ columns! { PlannedJoin { participant, cohort, intended_at = "intended_us", leave
 
 impl Stored for PlannedJoin {
     const TABLE: &'static str = "planned_join";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "participant";
 }
 

@@ -13,6 +13,7 @@ columns! { PlaybackRow {
 
 impl Stored for PlaybackRow {
     const TABLE: &'static str = "playback";
+    const IS_OF_CROWD: bool = true;
     const ORDER: &'static str = "second, cohort";
 }
 
@@ -22,6 +23,7 @@ columns! { PlayerRow {
 
 impl Stored for PlayerRow {
     const TABLE: &'static str = "player";
+    const IS_OF_CROWD: bool = true;
     const KEY: &'static str = "participant";
 }
 

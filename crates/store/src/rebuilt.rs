@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use throng_folder::AtWork;
-use throng_observation::run::{
-    CrowdRow, Ending, EventRow, GeneratorRow, LayerSwitchRow, ParticipantRow, SentRow, SeriesRow,
-    TrackRow,
-};
-use throng_observation::{ChatRow, ExperienceRow, HttpRequestRow, PlaybackRow, PlayerRow, RunTime};
+use throng_observation::RunTime;
+use throng_observation::run::{Ending, EventRow};
 
-use crate::table::{Stored, create, list, put};
+use crate::table::{list, put};
+use crate::waiting::Waiting;
 use crate::{FORMAT, RunWriter, StoreError, info, opened, schema};
 
 /// What the name of the new file ends in.
@@ -103,34 +101,11 @@ fn empty(db: &mut Connection, keeps: impl Fn(&EventRow) -> bool) -> rusqlite::Re
     let last_second =
         transaction.query_row("SELECT MAX(second) FROM crowd", [], |row| row.get(0))?;
     let events: Vec<EventRow> = list(&transaction)?;
-    renew::<CrowdRow>(&transaction)?;
-    renew::<SeriesRow>(&transaction)?;
-    renew::<SentRow>(&transaction)?;
-    renew::<ParticipantRow>(&transaction)?;
-    renew::<TrackRow>(&transaction)?;
-    renew::<LayerSwitchRow>(&transaction)?;
-    renew::<GeneratorRow>(&transaction)?;
-    renew::<ExperienceRow>(&transaction)?;
-    renew::<PlaybackRow>(&transaction)?;
-    renew::<PlayerRow>(&transaction)?;
-    renew::<ChatRow>(&transaction)?;
-    renew::<HttpRequestRow>(&transaction)?;
-    renew::<EventRow>(&transaction)?;
+    Waiting::renew_crowd(&transaction)?;
     put(&transaction, events.iter().filter(|event| keeps(event)))?;
     transaction.pragma_update(None, "user_version", FORMAT)?;
     info::set(&transaction, "format", Some(&FORMAT.to_string()))?;
     info::set(&transaction, "ending", Some(Ending::Unfinished.key()))?;
     transaction.commit()?;
     Ok(last_second)
-}
-
-/// Makes a table anew, which not every run has: that of an earlier version lacks columns.
-fn renew<T: Stored>(db: &Connection) -> rusqlite::Result<()> {
-    let there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
-    let is_there: bool = db.query_row(there, [T::TABLE], |row| row.get(0))?;
-    if is_there {
-        db.execute_batch(&format!("DROP TABLE {}; {}", T::TABLE, create::<T>()))
-    } else {
-        Ok(())
-    }
 }

@@ -7,7 +7,7 @@ use throng_observation::run::{
     SourceFps, TrackRow,
 };
 use throng_observation::{
-    CaptureBasis, Failure, FailureReason, OneWayDelay, Outcome, Phase, RunTime,
+    CaptureBasis, Failure, FailureReason, IceState, OneWayDelay, Outcome, Phase, RunTime,
 };
 
 use crate::cells::{Binder, Cells, current};
@@ -20,14 +20,14 @@ columns! { CrowdRow {
 
 impl Stored for CrowdRow {
     const TABLE: &'static str = "crowd";
+    const IS_OF_CROWD: bool = true;
     const ORDER: &'static str = "second, cohort";
     const MAY_BE_ABSENT: bool = false;
 }
 
 array_columns! {
-    ByIceState: [u32; 6],
-    ["ice_new", "ice_checking", "ice_connected", "ice_disconnected", "ice_failed", "ice_closed"]
-        .map(Column::new::<u32>)
+    ByIceState: [u32; IceState::ALL.len()],
+    IceState::ALL.map(|state| Column::new::<u32>(state.column()))
 }
 
 // Earlier versions have the mean, which had no weight of its own.
@@ -44,6 +44,7 @@ columns! { SeriesRow {
 
 impl Stored for SeriesRow {
     const TABLE: &'static str = "series";
+    const IS_OF_CROWD: bool = true;
     const ORDER: &'static str = "second, cohort, kind DESC";
     const MAY_BE_ABSENT: bool = false;
 }
@@ -52,6 +53,7 @@ columns! { SentRow { second, cohort, kind, tracks, counters as Sums } }
 
 impl Stored for SentRow {
     const TABLE: &'static str = "sent";
+    const IS_OF_CROWD: bool = true;
     const ORDER: &'static str = "second, cohort, kind DESC";
 }
 
@@ -62,6 +64,7 @@ columns! { ParticipantRow {
 
 impl Stored for ParticipantRow {
     const TABLE: &'static str = "participant";
+    const IS_OF_CROWD: bool = true;
     const KEY: &'static str = "participant";
     const MAY_BE_ABSENT: bool = false;
 }
@@ -74,6 +77,7 @@ columns! { TrackRow {
 
 impl Stored for TrackRow {
     const TABLE: &'static str = "track";
+    const IS_OF_CROWD: bool = true;
     const KEY: &'static str = "participant, track";
     const MAY_BE_ABSENT: bool = false;
 
@@ -88,6 +92,7 @@ columns! { LayerSwitchRow {
 
 impl Stored for LayerSwitchRow {
     const TABLE: &'static str = "layer_switch";
+    const IS_OF_CROWD: bool = true;
     const ORDER: &'static str = "requested_us, participant, track";
 }
 
@@ -101,6 +106,7 @@ columns! { GeneratorRow {
 
 impl Stored for GeneratorRow {
     const TABLE: &'static str = "generator";
+    const IS_OF_CROWD: bool = true;
     // By second, machine and thread. Columns are numbered here because names differ between
     // versions.
     const ORDER: &'static str = "1, 14, 2";
@@ -111,6 +117,7 @@ columns! { EventRow { at = "at_us", participant, kind, count, detail } }
 
 impl Stored for EventRow {
     const TABLE: &'static str = "event";
+    const IS_OF_CROWD: bool = true;
     const ORDER: &'static str = "at_us, rowid";
     const MAY_BE_ABSENT: bool = false;
 }

@@ -11,6 +11,7 @@ columns! { ExperienceRow {
 
 impl Stored for ExperienceRow {
     const TABLE: &'static str = "experience";
+    const IS_OF_CROWD: bool = true;
     const ORDER: &'static str = "second, cohort";
 }
 
@@ -33,6 +34,7 @@ columns! { HoldRow {
 
 impl Stored for HoldRow {
     const TABLE: &'static str = "hold";
+    const IS_OF_CROWD: bool = false;
     const KEY: &'static str = "number";
 }
 

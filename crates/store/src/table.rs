@@ -132,6 +132,9 @@ impl<T: Counters> Group<T> for Sums {
 /// A row of a table.
 pub(crate) trait Stored: Columns {
     const TABLE: &'static str;
+    /// Whether workers of a fleet send such rows, which are read from the bus again where `run.db`
+    /// is made anew, or a coordinator writes them itself.
+    const IS_OF_CROWD: bool;
     /// The columns of its primary key, separated by commas; empty where rows are only appended.
     const KEY: &'static str = "";
     /// The order in which rows are read: that of the key, unless it says otherwise.
@@ -253,6 +256,16 @@ pub(crate) fn create<T: Stored>() -> String {
 /// Makes the table of `T`, unless every run has it.
 pub(crate) fn make<T: Stored>(db: &Transaction<'_>) -> rusqlite::Result<()> {
     if T::MAY_BE_ABSENT { db.execute_batch(&create::<T>()) } else { Ok(()) }
+}
+
+/// Makes the table of rows of the crowd anew, where there is one: that of an earlier version lacks
+/// columns. Other rows stay.
+pub(crate) fn renew<T: Stored>(db: &Connection) -> rusqlite::Result<()> {
+    let there = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1)";
+    if T::IS_OF_CROWD && db.query_row(there, [T::TABLE], |row| row.get(0))? {
+        db.execute_batch(&format!("DROP TABLE {}; {}", T::TABLE, create::<T>()))?;
+    }
+    Ok(())
 }
 
 /// Writes `rows`; a row replaces an earlier one with the same key.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanaryRow, CanarySecondRow};
 use throng_observation::host::{
     HostEvent, HostId, HostInfo, HostRow, HostSample, HostSeries, Profile, SeriesId,
@@ -18,7 +18,7 @@ use throng_observation::{
 };
 
 use crate::host;
-use crate::table::{Stored, make, put};
+use crate::table::{Stored, make, put, renew};
 
 /// Most rows of each kind that is only appended. A second has some tens of them; this many is
 /// several minutes of a full disk.
@@ -81,6 +81,9 @@ trait Pending {
 
     /// Writes them, and makes their table with the first of them where not every run has it.
     fn put(&self, db: &Transaction<'_>) -> rusqlite::Result<()>;
+
+    /// Makes their table anew, if they are of the crowd.
+    fn renew(&self, db: &Connection) -> rusqlite::Result<()>;
 }
 
 impl<T: Stored> Pending for Vec<T> {
@@ -92,6 +95,10 @@ impl<T: Stored> Pending for Vec<T> {
         make::<T>(db)?;
         put(db, self)
     }
+
+    fn renew(&self, db: &Connection) -> rusqlite::Result<()> {
+        renew::<T>(db)
+    }
 }
 
 impl<K, T: Stored> Pending for BTreeMap<K, T> {
@@ -102,6 +109,10 @@ impl<K, T: Stored> Pending for BTreeMap<K, T> {
     fn put(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
         make::<T>(db)?;
         put(db, self.values())
+    }
+
+    fn renew(&self, db: &Connection) -> rusqlite::Result<()> {
+        renew::<T>(db)
     }
 }
 
@@ -116,6 +127,10 @@ impl Pending for Profiles {
 
     fn put(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
         self.0.iter().try_for_each(|profile| host::put_profile(db, profile))
+    }
+
+    fn renew(&self, _: &Connection) -> rusqlite::Result<()> {
+        Ok(())
     }
 }
 
@@ -167,6 +182,11 @@ impl Waiting {
         self.kinds().all(|rows| rows.count() == 0)
     }
 
+    /// Removes the rows of the crowd from a run, whatever kinds there are.
+    pub(crate) fn renew_crowd(db: &Connection) -> rusqlite::Result<()> {
+        Self::default().kinds().try_for_each(|rows| rows.renew(db))
+    }
+
     /// Writes all of them.
     pub(crate) fn put(&self, db: &Transaction<'_>) -> rusqlite::Result<()> {
         self.kinds().filter(|rows| rows.count() > 0).try_for_each(|rows| rows.put(db))
@@ -191,4 +211,30 @@ fn replace<K: Ord, T>(rows: &mut BTreeMap<K, T>, key: K, row: T) -> bool {
         rows.insert(key, row);
     }
     room
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_the_crowd_go_and_those_of_a_coordinator_stay() {
+        let mut db = Connection::open_in_memory().unwrap();
+        db.execute_batch(&crate::schema::create_all()).unwrap();
+        let mut waiting = Waiting::default();
+        let rows =
+            [Row::Crowd(CrowdRow::default()), Row::Chat(Box::default()), Row::Hold(Box::default())];
+        rows.into_iter().for_each(|row| assert!(waiting.keep(row)));
+        let transaction = db.transaction().unwrap();
+        waiting.put(&transaction).unwrap();
+        let counts = || {
+            ["crowd", "chat", "hold"].map(|table| {
+                let count = format!("SELECT COUNT(*) FROM {table}");
+                transaction.query_row(&count, [], |row| row.get::<_, i64>(0)).unwrap()
+            })
+        };
+        assert_eq!(counts(), [1, 1, 1]);
+        Waiting::renew_crowd(&transaction).unwrap();
+        assert_eq!(counts(), [0, 0, 1]);
+    }
 }
