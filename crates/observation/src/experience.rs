@@ -85,7 +85,7 @@ impl BadIf {
 
 keyed! {
     /// Why a second was bad.
-    Clause, column key + "" {
+    Clause, column "" key "" {
         /// Not connected although the time to join was over, or failed.
         NotConnected = "not_connected",
         /// Connected, and no packet arrived.

@@ -1,12 +1,12 @@
 //! Enums whose variants have stable keys.
 
 /// Declares such an enum: its variants in order, each with its meaning (its comment) and its key,
-/// by which serde writes it as well. After `column key +` is what its column in `run.db` is named
-/// by, behind the key.
+/// by which serde writes it as well. With `column` they have columns in `run.db`, whose names are
+/// the key between the two texts.
 macro_rules! keyed {
     (
         $(#[$about:meta])+
-        $name:ident, column key + $suffix:literal {
+        $name:ident, column $prefix:literal key $suffix:literal {
             $( $(#[$meaning:meta])+ $variant:ident = $key:literal, )+
         }
     ) => {
@@ -20,7 +20,7 @@ macro_rules! keyed {
             #[must_use]
             pub fn column(self) -> &'static str {
                 match self {
-                    $(Self::$variant => concat!($key, $suffix),)+
+                    $(Self::$variant => concat!($prefix, $key, $suffix),)+
                 }
             }
         }

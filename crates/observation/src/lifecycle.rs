@@ -11,7 +11,7 @@ keyed! {
     ///
     /// Their differences divide the time to first frame: DNS = `Resolved` − `Started`, TCP =
     /// `Connected` − `Resolved` …
-    Phase, column key + "_us" {
+    Phase, column "" key "_us" {
         /// The join began (the participant's row has the intended moment as well).
         Started = "started",
         /// The server's name was resolved to the address that is kept for the whole session.
@@ -70,23 +70,24 @@ impl Phase {
     }
 }
 
-/// RTCIceTransportState of the W3C WebRTC specification.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum IceState {
-    /// No checks sent yet.
-    #[default]
-    New,
-    /// Checking candidate pairs.
-    Checking,
-    /// At least one usable pair.
-    Connected,
-    /// Consent (RFC 7675) is no longer fresh.
-    Disconnected,
-    /// All pairs failed.
-    Failed,
-    /// Shut down.
-    Closed,
+keyed! {
+    /// RTCIceTransportState of the W3C WebRTC specification.
+    #[derive(Default)]
+    IceState, column "ice_" key "" {
+        /// No checks sent yet.
+        #[default]
+        New = "new",
+        /// Checking candidate pairs.
+        Checking = "checking",
+        /// At least one usable pair.
+        Connected = "connected",
+        /// Consent (RFC 7675) is no longer fresh.
+        Disconnected = "disconnected",
+        /// All pairs failed.
+        Failed = "failed",
+        /// Shut down.
+        Closed = "closed",
+    }
 }
 
 /// Why a session failed; the stable key groups failures in every table.

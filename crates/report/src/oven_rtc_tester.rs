@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::slice::Iter;
 
-use throng_observation::run::{ParticipantId, ParticipantRow, RunData, TrackRow};
+use throng_observation::run::{CrowdRow, ParticipantId, ParticipantRow, RunData, TrackRow};
 use throng_observation::units::{bit_rate, bytes, duration_ms};
 use throng_observation::untrusted;
-use throng_observation::{Distribution, MediaKind, Outcome, RunTime, TrackCounters};
+use throng_observation::{Distribution, IceState, MediaKind, Outcome, RunTime, TrackCounters};
 
 use crate::figures::Figures;
 use crate::planned::duration_s;
@@ -24,14 +24,20 @@ pub fn summary(run: &RunData) -> String {
     let mut out = String::from("<Summary>\n");
     let _ = writeln!(out, "Running time : {:.0}s", figures.duration_s);
     let _ = writeln!(out, "Number of clients : {clients}");
-    let [new, checking, connected, disconnected, failed, closed] =
-        ice_at_the_end(run, figures.duration_s);
+    let by_state = ice_at_the_end(run, figures.duration_s);
+    let ice = |state| in_state(&by_state, state);
     // In libwebrtc the offerer reaches `completed` when all its checks have ended; the answerer
     // stays `connected`.
     let _ = writeln!(
         out,
-        "ICE Connection State : New({new}), Checking({checking}) Connected({connected}) \
-         Completed(0) Disconnected({disconnected}) Failed({failed}) Closed({closed})"
+        "ICE Connection State : New({}), Checking({}) Connected({}) Completed(0) \
+         Disconnected({}) Failed({}) Closed({})",
+        ice(IceState::New),
+        ice(IceState::Checking),
+        ice(IceState::Connected),
+        ice(IceState::Disconnected),
+        ice(IceState::Failed),
+        ice(IceState::Closed),
     );
     for (name, kind) in [("Video", &figures.video), ("Audio", &figures.audio)] {
         let _ = writeln!(
@@ -76,17 +82,24 @@ pub fn summary(run: &RunData) -> String {
     out
 }
 
+/// Participants by their ICE state, as [`CrowdRow::ice`] has them.
+type ByIceState = [u64; IceState::ALL.len()];
+
+fn in_state(ice: &ByIceState, state: IceState) -> u64 {
+    ice.get(CrowdRow::ice_index(state)).copied().unwrap_or(0)
+}
+
 /// ICE states when all participants began to leave: at the end of the last second before. A second
 /// later they are closed.
-fn ice_at_the_end(run: &RunData, ended_s: f64) -> [u64; 6] {
-    let mut by_second: BTreeMap<i64, [u64; 6]> = BTreeMap::new();
+fn ice_at_the_end(run: &RunData, ended_s: f64) -> ByIceState {
+    let mut by_second: BTreeMap<i64, ByIceState> = BTreeMap::new();
     for row in run.crowd.iter().filter(|row| row.second < ended_s.ceil().max(1.0) as i64) {
         let sums = by_second.entry(row.second).or_default();
         for (sum, count) in sums.iter_mut().zip(row.ice) {
             *sum += u64::from(count);
         }
     }
-    let connected = |ice: &[u64; 6]| ice.get(2).copied().unwrap_or(0);
+    let connected = |ice: &ByIceState| in_state(ice, IceState::Connected);
     let mut last = by_second.into_values().rev().take(2);
     match (last.next(), last.next()) {
         // The second in which the end fell may have been looked at after it.
@@ -226,7 +239,7 @@ fn spread(name: &str, note: &str, values: &Distribution, show: &dyn Fn(f64) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use throng_observation::run::{CohortId, CrowdRow};
+    use throng_observation::run::CohortId;
 
     fn line<'t>(text: &'t str, begins: &str) -> &'t str {
         text.lines().find(|line| line.starts_with(begins)).unwrap_or_default()

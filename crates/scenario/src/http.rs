@@ -1,6 +1,8 @@
 //! How viewers of video over HTTP make their requests: the version of HTTP, and whether they bring
 //! cookies.
 
+use throng_observation::seed;
+
 use crate::keys::{Named as _, named};
 
 /// With which requests cookies are sent, and of which responses they are kept (Fetch standard,
@@ -93,7 +95,7 @@ impl HttpMix {
     pub fn of(&self, seed: u64, number: u32) -> HttpVersionPolicy {
         // Fixed-point: 2^64 stands for 1.
         let begin = seed.wrapping_mul(0xd134_2543_de82_ef95);
-        let point = begin.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let point = seed::weyl(begin, u64::from(number));
         let total: u128 = self.weights_milli.iter().copied().map(u128::from).sum();
         let at = (u128::from(point) * total) >> 64;
         let mut end = 0;

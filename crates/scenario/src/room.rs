@@ -1,13 +1,12 @@
 //! The room of a conference, where the run creates it.
 
 use serde_json::json;
+use throng_observation::MediaKind;
 
 use crate::keys::Usual::Said;
-use crate::keys::{By, Keyed, Maybe, SECRET_LEFT_OUT, Whole, bit_rate, keys};
+use crate::keys::{By, Keyed, Maybe, Named as _, SECRET_LEFT_OUT, Whole, bit_rate, keys};
+use crate::role::MediaCodec;
 use crate::secret::TokenSource;
-
-/// The video codecs of a room.
-const VIDEO_CODECS: [&str; 5] = ["vp8", "h264", "h265", "vp9", "av1"];
 
 /// Most rooms of a run: each has its own time series.
 pub const ROOMS_MAX: u32 = 1_000;
@@ -48,14 +47,21 @@ impl Keyed for RoomConfig {
     }
 }
 
+/// The names of the video codecs of a room.
+fn video_codecs() -> Vec<&'static str> {
+    let video = MediaCodec::ALL.iter().filter(|(codec, _)| codec.kind() == MediaKind::Video);
+    video.map(|(_, name)| *name).collect()
+}
+
 /// A video codec, or a list of several.
 const CODECS: By<Vec<String>> = By {
     read: |reader, fields, key| {
         let path = fields.path_of(key);
-        let expected = format!("a list of codecs, each one of \"{}\"", VIDEO_CODECS.join("\", \""));
+        let known = video_codecs();
+        let expected = format!("a list of codecs, each one of \"{}\"", known.join("\", \""));
         let mut codecs = Vec::new();
         for (codec, node) in reader.texts(fields, key, &expected) {
-            if !VIDEO_CODECS.contains(&codec.as_str()) {
+            if !known.contains(&codec.as_str()) {
                 let message = format!("`{path}` is not {expected}");
                 reader.fail(node.span, message, "write video_codecs = [\"vp8\"]");
             }
@@ -65,7 +71,7 @@ const CODECS: By<Vec<String>> = By {
     },
     write: |codecs| Some(codecs.clone().into()),
     schema: |_| {
-        let codec = json!({ "type": "string", "enum": VIDEO_CODECS });
+        let codec = json!({ "type": "string", "enum": video_codecs() });
         json!({ "anyOf": [codec, { "type": "array", "items": codec }] })
     },
 };

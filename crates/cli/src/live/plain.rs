@@ -7,7 +7,7 @@ use std::time::Duration;
 use throng_engine::LiveSnapshot;
 use throng_engine::live::{LiveTracks, RunState, Spread};
 use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
-use throng_observation::untrusted;
+use throng_observation::{IceState, untrusted};
 
 use super::words::{quantiles, spread};
 use super::{Display, State, Who, chat, players};
@@ -53,7 +53,6 @@ fn block(
     failed_shown: &mut u32,
 ) -> String {
     let crowd = &live.crowd;
-    let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
     let playing = match who {
         Who::Viewers => format!("{} playing, ", crowd.playing),
         Who::Publishers | Who::Chatters => String::new(),
@@ -74,8 +73,14 @@ fn block(
     );
     if live.playback.is_none() && who != Who::Chatters {
         text += &format!(
-            "  ICE        new {new}, checking {checking}, connected {connected}, completed 0, \
-             disconnected {disconnected}, failed {failed}, closed {closed}\n"
+            "  ICE        new {}, checking {}, connected {}, completed 0, disconnected {}, \
+             failed {}, closed {}\n",
+            crowd.ice_of(IceState::New),
+            crowd.ice_of(IceState::Checking),
+            crowd.ice_of(IceState::Connected),
+            crowd.ice_of(IceState::Disconnected),
+            crowd.ice_of(IceState::Failed),
+            crowd.ice_of(IceState::Closed),
         );
     }
     if who != Who::Chatters {

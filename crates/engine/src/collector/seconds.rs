@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use throng_observation::run::{CohortId, CrowdRow, SentRow, SeriesRow, SourceFps};
 use throng_observation::{
-    ChatInterval, ChatRow, DATES_AHEAD_US_MAX, Distribution, LiveInterval, MediaKind,
+    ChatInterval, ChatRow, DATES_AHEAD_US_MAX, Distribution, IceState, LiveInterval, MediaKind,
     PlaybackCounters, PlaybackInterval, PlaybackRow, Received, SentCounters, SentInterval,
     TrackCounters, TrackId, TrackInterval,
 };
@@ -26,7 +26,7 @@ pub(super) struct CrowdDelta {
     pub(super) failed: i32,
     pub(super) left: i32,
     pub(super) playing: i32,
-    pub(super) ice: [i32; 6],
+    pub(super) ice: [i32; IceState::ALL.len()],
 }
 
 #[derive(Default)]

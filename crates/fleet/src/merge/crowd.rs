@@ -13,7 +13,7 @@ pub(super) fn unchanged(last: CrowdRow, second: i64) -> CrowdRow {
 pub(super) fn ended(last: CrowdRow, second: i64) -> CrowdRow {
     let (closed, failed) =
         (CrowdRow::ice_index(IceState::Closed), CrowdRow::ice_index(IceState::Failed));
-    let mut ice = [0_u32; 6];
+    let mut ice = [0_u32; IceState::ALL.len()];
     for (state, count) in last.ice.into_iter().enumerate() {
         let into = if state == failed { failed } else { closed };
         if let Some(sum) = ice.get_mut(into) {

@@ -29,22 +29,21 @@ pub struct CrowdRow {
     pub failed: u32,
     /// Participants who left in an orderly way so far.
     pub left: u32,
-    /// ICE states now, by participants: new, checking, connected, disconnected, failed, closed.
-    pub ice: [u32; 6],
+    /// Participants by their ICE state now, in the order of [`IceState::ALL`].
+    pub ice: [u32; IceState::ALL.len()],
 }
 
 impl CrowdRow {
     /// The index of `state` in [`Self::ice`].
     #[must_use]
     pub fn ice_index(state: IceState) -> usize {
-        match state {
-            IceState::New => 0,
-            IceState::Checking => 1,
-            IceState::Connected => 2,
-            IceState::Disconnected => 3,
-            IceState::Failed => 4,
-            IceState::Closed => 5,
-        }
+        state as usize
+    }
+
+    /// Participants in `state` now.
+    #[must_use]
+    pub fn ice_of(&self, state: IceState) -> u32 {
+        self.ice.get(Self::ice_index(state)).copied().unwrap_or(0)
     }
 }
 

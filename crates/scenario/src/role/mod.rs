@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use throng_observation::{Codec, Layer};
+use throng_observation::{Codec, Layer, MediaKind};
 
 pub use throng_observation::SubscribePolicy;
 
@@ -154,6 +154,15 @@ impl MediaCodec {
     #[must_use]
     pub fn codec(self) -> Codec {
         Codec::from_name(self.name())
+    }
+
+    /// What it is of.
+    #[must_use]
+    pub fn kind(self) -> MediaKind {
+        match self {
+            Self::Vp8 | Self::H264 | Self::H265 | Self::Vp9 | Self::Av1 => MediaKind::Video,
+            Self::Opus => MediaKind::Audio,
+        }
     }
 }
 

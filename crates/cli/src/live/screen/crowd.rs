@@ -6,6 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use throng_engine::LiveSnapshot;
+use throng_observation::IceState;
 
 use super::super::words::quantiles_ms;
 use super::super::{Who, chat, players};
@@ -13,7 +14,8 @@ use crate::console::{ACCENT, BAD, GOOD, titled};
 
 pub(super) fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot, who: Who) {
     let crowd = &live.crowd;
-    let [new, checking, connected, disconnected, failed, closed] = crowd.ice;
+    let by_state = IceState::ALL.into_iter().zip(crowd.ice);
+    let by_state = by_state.map(|(state, count)| format!("  {} {count}", state.key()));
     let playing = match who {
         Who::Viewers => format!("playing {:>4}  ", crowd.playing),
         Who::Publishers => String::new(),
@@ -32,10 +34,7 @@ pub(super) fn draw_crowd(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot,
         Line::from(match who {
             Who::Chatters => chat::crowd(live),
             _ if live.playback.is_some() => String::new(),
-            _ => format!(
-                "ICE  new {new}  checking {checking}  connected {connected}  disconnected \
-                 {disconnected}  failed {failed}  closed {closed}"
-            ),
+            _ => format!("ICE{}", by_state.collect::<Vec<_>>().concat()),
         }),
         Line::from(match who {
             Who::Chatters => format!("{}{}", chat::joins(live), failures(live)),

@@ -15,8 +15,8 @@ use throng_observation::run::{
 };
 use throng_observation::{
     ChatCounters, ChatRow, Clause, Counters, ExperienceRow, Goal, HoldOutcome, HoldRow,
-    HttpRequestCounters, HttpRequestRow, LatencyBasis, MediaKind, Phase, PlaybackCounters,
-    PlaybackRow, SecondClosed, SentCounters, TrackCounters, untrusted,
+    HttpRequestCounters, HttpRequestRow, IceState, LatencyBasis, MediaKind, Phase,
+    PlaybackCounters, PlaybackRow, SecondClosed, SentCounters, TrackCounters, untrusted,
 };
 
 use super::bounded::{Bounded, OTHER};
@@ -164,10 +164,9 @@ impl RunFigures {
             ("failed", failed),
             ("left", left),
         ];
-        let ice_states = ["new", "checking", "connected", "disconnected", "failed", "closed"];
         let of_crowd = states.map(|(state, count)| (&declared::CROWD, state, count));
-        let of_ice = ice_states.into_iter().zip(ice);
-        let of_ice = of_ice.map(|(state, count)| (&declared::CROWD_ICE, state, count));
+        let of_ice = IceState::ALL.into_iter().zip(ice);
+        let of_ice = of_ice.map(|(state, count)| (&declared::CROWD_ICE, state.key(), count));
         for (family, state, count) in of_crowd.into_iter().chain(of_ice) {
             let labels = vec![self.cohort(row.cohort), ("state", state.to_owned())];
             self.gauge(family, labels, count);

@@ -119,6 +119,8 @@ pub(in crate::player) struct PeerLane {
     loader: Option<(usize, Loader)>,
     tracked: Option<usize>,
     looks_at: Option<Instant>,
+    /// Who is met without a tracker: others at each look.
+    met: fastrand::Rng,
     /// The addresses of the viewer's socket, where it has data channels.
     locals: Option<Vec<SocketAddr>>,
     downloads: Vec<FromServer>,
@@ -138,6 +140,10 @@ impl PeerLane {
             // Until the playlist says whether it is one.
             policy: Policy::new(&options.config, true),
             hashes: options.config.hashes.clone().map(Hashes::new),
+            met: fastrand::Rng::with_seed(seed::step(
+                options.config.seed,
+                u64::from(options.number),
+            )),
             options,
             loader: None,
             tracked: None,
@@ -285,9 +291,8 @@ impl PeerLane {
         self.looks_at = Some(now + LOOK_EVERY);
         let Some((_, loader)) = &self.loader else { return };
         let membership = loader.neighbours().membership();
-        let mut rng =
-            fastrand::Rng::with_seed(u64::from(self.options.number) ^ self.options.config.seed);
-        for (peer, number) in membership.swarm().others(membership.id(), FOUND_AT_ONCE, &mut rng) {
+        let swarm = membership.swarm();
+        for (peer, number) in swarm.others(membership.id(), FOUND_AT_ONCE, &mut self.met) {
             self.meet(now, loader, peer, number);
         }
     }
