@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use throng_observation::units::count;
 use throng_report::columns::{Align, aligned};
 
 use crate::cost::{self, byte_rate, duration_us, figure, grouped, money};
@@ -86,10 +87,7 @@ impl IpcReport {
             Some(fps) => format!("{} fps offered", figure(fps)),
             None => "as fast as they go".into(),
         };
-        let producers = match passed.producers {
-            1 => "1 producer".into(),
-            producers => format!("{producers} producers"),
-        };
+        let producers = count(passed.producers.into(), "producers");
         let reading = match passed.reading {
             ReadMode::Edges => "payload checked at its edges and left alone",
             ReadMode::All => "every byte read once and checked",

@@ -1,7 +1,7 @@
 //! The outcome, and the answer in one sentence.
 
 use throng_observation::run::Ending;
-use throng_observation::units::{bit_rate, count, duration_ms, percent};
+use throng_observation::units::{bit_rate, count, duration_ms, noun, percent};
 use throng_observation::{FailureReason, INNER_MARKERS_EVENT, TIME_JUMP_EVENT};
 
 use crate::canary::CanaryJudgement;
@@ -215,8 +215,8 @@ fn missed(summary: &Summary) -> String {
         .filter(|objective| !objective.met)
         .map(|objective| format!("{} (measured: {})", objective.text, objective.measured_text))
         .collect();
-    let noun = if missed.len() == 1 { "Objective" } else { "Objectives" };
-    format!("{noun} missed: {}", missed.join("; "))
+    let objectives = noun(missed.len() as u64, "Objectives");
+    format!("{objectives} missed: {}", missed.join("; "))
 }
 
 fn played(summary: &Summary) -> String {

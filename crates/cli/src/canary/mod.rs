@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 use throng_media::quality::WallClock;
 use throng_observation::canary::BrowserId;
 use throng_observation::run::Row;
+use throng_observation::units::count;
 use throng_scenario::Plan;
 
 use crate::console::{CliError, say};
@@ -80,8 +81,8 @@ impl Canaries {
         else {
             return Ok(canaries);
         };
-        let s = if canary.browsers == 1 { "" } else { "s" };
-        say(&format!("starting {} browser{s} ({})", canary.browsers, program.display()));
+        let browsers = count(canary.browsers.into(), "browsers");
+        say(&format!("starting {browsers} ({})", program.display()));
         let failed = |error: std::io::Error| CliError::usage(format!("[canary]: {error}"));
         let (may_reach, refusals) = (permission.browser_check(), canaries.refusals.clone());
         let page = page::serve(may_reach.clone(), refusals.clone()).map_err(failed)?;

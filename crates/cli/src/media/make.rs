@@ -69,9 +69,8 @@ fn conclude(files: &[Entry], encoding: &Encoding, folder: &Path) -> Exit {
     let worst = off.max_by(|a, b| a.abs().total_cmp(&b.abs())).unwrap_or_default();
     let bytes: u64 = files.iter().map(|file| file.bytes).sum();
     print(&format!(
-        "{} file{}, {}, in {}; the bitrate farthest from {} is off by {:+.1} %\n",
-        files.len(),
-        if files.len() == 1 { "" } else { "s" },
+        "{}, {}, in {}; the bitrate farthest from {} is off by {:+.1} %\n",
+        units::count(files.len() as u64, "files"),
         units::bytes(bytes as f64),
         folder.join(catalogue::NAME).display(),
         units::bit_rate(encoding.bits_per_s as f64),

@@ -92,9 +92,14 @@ pub fn grouped(value: f64, decimals: usize) -> String {
 #[must_use]
 pub fn count(count: u64, plural: &str) -> String {
     let end = plural.find(' ').unwrap_or(plural.len());
-    let (noun, rest) = plural.split_at(end);
-    let noun = if count == 1 { noun.strip_suffix('s').unwrap_or(noun) } else { noun };
-    format!("{count} {noun}{rest}")
+    let (nouns, rest) = plural.split_at(end);
+    format!("{count} {}{rest}", noun(count, nouns))
+}
+
+/// The noun alone, `viewer` or `viewers`, where the number is elsewhere or is written otherwise.
+#[must_use]
+pub fn noun(count: u64, plural: &str) -> &str {
+    if count == 1 { plural.strip_suffix('s').unwrap_or(plural) } else { plural }
 }
 
 fn scaled(value: f64, unit: &str) -> String {
@@ -122,6 +127,7 @@ mod tests {
     fn one_of_a_thing_is_no_plural() {
         assert_eq!(count(1, "viewers"), "1 viewer");
         assert_eq!(count(0, "viewers"), "0 viewers");
+        assert_eq!((noun(1, "viewers"), noun(2, "viewers")), ("viewer", "viewers"));
         assert_eq!(count(1, "participants in rooms of 3"), "1 participant in rooms of 3");
     }
 

@@ -6,6 +6,7 @@
 
 use std::net::SocketAddr;
 
+use throng_observation::units::count;
 use throng_scenario::IpProtocol;
 use throng_scenario::consent::way_to_agree;
 
@@ -70,11 +71,9 @@ impl PeerAddresses {
             false => format!("{asked} answered from another address, {from}"),
         });
         let strange = self.stranger.map(|from| {
-            let datagrams = if self.strange == 1 { "datagram" } else { "datagrams" };
+            let datagrams = count(self.strange, "datagrams of DTLS or media");
             format!(
-                "{} {datagrams} of DTLS or media came from another address, {from}, which is no \
-                 candidate of the server",
-                self.strange
+                "{datagrams} came from another address, {from}, which is no candidate of the server"
             )
         });
         let refused = self.refused.map(|address| {

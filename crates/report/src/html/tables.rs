@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use throng_observation::run::{RunData, TrackRow};
-use throng_observation::units::{bit_rate, bytes, duration_ms, percent};
+use throng_observation::units::{bit_rate, bytes, count, duration_ms, percent};
 use throng_observation::{MediaKind, TrackCounters};
 use throng_scenario::masked_toml;
 
@@ -310,9 +310,8 @@ fn workers(summary: &Summary) -> String {
 fn generators(summary: &Summary) -> Option<String> {
     let names: Vec<&str> =
         summary.generator.workers.iter().map(|worker| worker.name.as_str()).collect();
-    let count = names.len();
-    let what = if count == 1 { "worker" } else { "workers" };
-    (count > 0).then(|| format!("{count} {what} ({}), in the table below", names.join(", ")))
+    let workers = count(names.len() as u64, "workers");
+    (!names.is_empty()).then(|| format!("{workers} ({}), in the table below", names.join(", ")))
 }
 
 fn about(run: &RunData, summary: &Summary) -> String {

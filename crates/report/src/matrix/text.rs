@@ -256,9 +256,8 @@ pub(super) fn headline(report: &MatrixReport) -> String {
     let mut limits: Vec<(String, usize)> = limits.into_iter().collect();
     limits.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let words: Vec<String> = limits.iter().map(|(what, count)| format!("{count} {what}")).collect();
-    let cells = report.cells.len();
-    let mut headline =
-        format!("{cells} cell{}: {}", if cells == 1 { "" } else { "s" }, words.join(", "));
+    let cells = count(report.cells.len() as u64, "cells");
+    let mut headline = format!("{cells}: {}", words.join(", "));
     let mut confirmed: BTreeMap<(&str, &str), [usize; 2]> = BTreeMap::new();
     for one in &report.confirmations {
         let counts = confirmed.entry((&one.resource, &one.factor)).or_default();

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::PlaybackCounters;
-use throng_observation::units::{bit_rate, bytes, percent};
+use throng_observation::units::{bit_rate, bytes, noun, percent};
 
 use crate::requests::grouped;
 
@@ -118,10 +118,7 @@ impl Peers {
     /// What late hashes cost, in a line; `None` where they came in time.
     pub(crate) fn hashes_line(&self) -> Option<String> {
         (self.hash_reloads > 0).then(|| {
-            let (count, of) = (
-                grouped(self.hash_reloads),
-                if self.hash_reloads == 1 { "segment" } else { "segments" },
-            );
+            let (count, of) = (grouped(self.hash_reloads), noun(self.hash_reloads, "segments"));
             format!(
                 "late: {count} {of} came from the server and {was} loaded again, since the list \
                  of hashes did not name {it} in time",

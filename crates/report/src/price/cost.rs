@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_analysis::sizing::{Estimate, Size, SizedResource, Sizing, Traffic};
-use throng_observation::units::bytes;
+use throng_observation::units::{bytes, count};
 use throng_scenario::prices::{ComputePrices, PriceTable};
 
 use super::{ChatSize, HOUR_S, MachineOffer, PriceRequest};
@@ -178,10 +178,10 @@ fn amounts_term(parts: &Parts<'_>, vcpu_hour: f64, memory_gb_hour: f64) -> CostT
     let memory_gb = memory.unwrap_or_default().times(1e-9);
     let amount = cores.times(vcpu_hour * hours).plus(memory_gb.times(memory_gb_hour * hours));
     let detail = format!(
-        "{:.1} vCPUs and {:.1} GB of memory on {servers} server{}",
+        "{:.1} vCPUs and {:.1} GB of memory on {}",
         cores.value,
         memory_gb.value,
-        if servers == 1 { "" } else { "s" }
+        count(servers, "servers")
     );
     term(CostKind::Compute, amount, detail)
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use throng_analysis::sizing::{Bend, Estimate, Extrapolation, MachinePlan, ResourceNeed, UsersPer};
-use throng_observation::units::{Unit, grouped, number, percent};
+use throng_observation::units::{Unit, grouped, noun, number, percent};
 use throng_observation::untrusted;
 
 use super::cost::Cost;
@@ -57,7 +57,7 @@ fn hours(hours: f64) -> String {
 }
 
 fn servers(count: u64) -> String {
-    if count == 1 { "1 server".into() } else { format!("{} servers", grouped(count as f64, 0)) }
+    format!("{} {}", grouped(count as f64, 0), noun(count, "servers"))
 }
 
 fn range(low: u64, high: Option<u64>) -> String {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use throng_analysis::comparison::ComparisonVerdict;
 use throng_analysis::comparison::trend::TrendMark;
-use throng_observation::{calendar, untrusted};
+use throng_observation::{calendar, units, untrusted};
 
 use super::{TrendChange, TrendQuantity, TrendReport};
 use crate::Quantity;
@@ -107,11 +107,8 @@ fn sentence(report: &TrendReport, quantity: &TrendQuantity, change: &TrendChange
 /// The answer in one sentence.
 pub(super) fn headline(report: &TrendReport) -> String {
     let counted = report.runs.iter().filter(|run| run.excluded.is_none()).count();
-    let runs = format!(
-        "{} run{}, {counted} of them count",
-        report.runs.len(),
-        if report.runs.len() == 1 { "" } else { "s" }
-    );
+    let runs = units::count(report.runs.len() as u64, "runs");
+    let runs = format!("{runs}, {counted} of them count");
     let count = |mark: TrendMark, verdict: ComparisonVerdict| {
         let changes = report.quantities.iter().flat_map(|quantity| &quantity.changes);
         changes.filter(|change| change.mark == mark && change.verdict == verdict).count()
@@ -122,14 +119,13 @@ pub(super) fn headline(report: &TrendReport) -> String {
     {
         match count(TrendMark::Change, verdict) {
             0 => {}
-            1 => parts.push(format!("1 change for the {word}")),
-            many => parts.push(format!("{many} changes for the {word}")),
+            many => parts.push(units::count(many as u64, &format!("changes for the {word}"))),
         }
     }
     let outliers = count(TrendMark::Outlier, ComparisonVerdict::Worse)
         + count(TrendMark::Outlier, ComparisonVerdict::Better);
     if outliers > 0 {
-        parts.push(format!("{outliers} outlier{}", if outliers == 1 { "" } else { "s" }));
+        parts.push(units::count(outliers as u64, "outliers"));
     }
     if parts.is_empty() {
         let enough =

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use throng_folder::is_at_work;
-use throng_observation::units::bytes;
+use throng_observation::units::{bytes, count};
 use throng_observation::{calendar, shell, untrusted};
 use throng_report::columns::columns;
 
@@ -103,10 +103,9 @@ pub(super) fn text(entries: &[&Entry], of: usize, folder: &Path) -> String {
             let _ = writeln!(out, "    {}", untrusted::line(&more));
         }
     }
-    let runs = if of == 1 { "run" } else { "runs" };
+    let runs = count(of as u64, "runs");
     let shown = if entries.len() == of { String::new() } else { format!("{} of ", entries.len()) };
-    let _ =
-        writeln!(out, "{shown}{of} {runs} in {}", untrusted::line(&folder.display().to_string()));
+    let _ = writeln!(out, "{shown}{runs} in {}", untrusted::line(&folder.display().to_string()));
     out
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use throng_observation::units::bytes;
+use throng_observation::units::{self, bytes};
 use throng_observation::{calendar, untrusted};
 
 use super::entry::Entry;
@@ -41,11 +41,11 @@ pub(super) fn prune(command: &Prune) -> Result<Exit, CliError> {
         }
     }
     let (count, size) = (old.len() - failed, bytes(freed as f64));
-    let runs = if count == 1 { "run" } else { "runs" };
+    let runs = units::count(count as u64, "runs");
     let _ = match (command.yes, count) {
         (_, 0) => writeln!(out, "nothing to delete"),
-        (true, _) => writeln!(out, "deleted {count} {runs}, {size}"),
-        (false, _) => writeln!(out, "{count} {runs}, {size}; nothing was deleted: add --yes"),
+        (true, _) => writeln!(out, "deleted {runs}, {size}"),
+        (false, _) => writeln!(out, "{runs}, {size}; nothing was deleted: add --yes"),
     };
     print(&out);
     Ok(if failed > 0 { Exit::Invalid } else { Exit::Met })

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use throng_analysis::findings;
+use throng_observation::units::count;
 use throng_rig::parse_cpus;
 use throng_scenario::matrix::{CellConfig, Measure, ReadyWhen, SearchKeys};
 
 use super::MatrixPlan;
-use super::words::counted;
 use crate::console::CliError;
 use crate::fleet;
 
@@ -80,7 +80,7 @@ impl MatrixPlan {
             return Ok(());
         }
         let said = |workers: Option<usize>| match workers {
-            Some(count) => counted(count, "worker"),
+            Some(many) => count(many as u64, "workers"),
             None => "this machine".to_owned(),
         };
         Err(CliError::usage(format!(

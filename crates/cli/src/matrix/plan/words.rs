@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
+use throng_observation::units::count;
 use throng_scenario::matrix::{Cell, Measure, PlannedRun};
 use throng_scenario::units;
 
@@ -45,12 +46,15 @@ impl MatrixPlan {
 
     /// `6 cells, 12 runs`.
     fn size(&self) -> String {
-        let runs = counted(self.runs().len(), "run");
+        let runs = count(self.runs().len() as u64, "runs");
         match self.matrix.pairs {
             Some(pairs) => {
-                format!("{}, {pairs} pairs each, {runs}", counted(self.cells.len() - 1, "variant"))
+                format!(
+                    "{}, {pairs} pairs each, {runs}",
+                    count(self.cells.len() as u64 - 1, "variants")
+                )
             }
-            None => format!("{}, {runs}", counted(self.cells.len(), "cell")),
+            None => format!("{}, {runs}", count(self.cells.len() as u64, "cells")),
         }
     }
 
@@ -86,8 +90,10 @@ impl MatrixPlan {
     /// The lines before the first run.
     pub(crate) fn introduction(&self, folder: &Path) -> impl Iterator<Item = String> {
         let about = self.about();
-        let played =
-            self.options.workers.map(|count| format!(", played by {}", counted(count, "worker")));
+        let played = self
+            .options
+            .workers
+            .map(|many| format!(", played by {}", count(many as u64, "workers")));
         let (size, order, played) = (self.size(), self.order(), played.unwrap_or_default());
         let path = folder.display();
         let first = format!("{size}, {order} order, {about}{played}; folder {path}");
@@ -130,9 +136,4 @@ impl MatrixPlan {
         }
         out
     }
-}
-
-/// `1 run`, `2 runs`.
-pub(super) fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -1,6 +1,8 @@
 //! The page of a folder of runs: a list that can be filtered, with links to the page of each run,
 //! to comparisons and trends.
 
+use throng_observation::units::count;
+
 use super::document;
 use crate::html::markup::{Cell, Table, escape};
 use crate::html::outline::landmarks;
@@ -41,15 +43,14 @@ pub fn history(folder: &str, rows: &[HistoryRow], unreadable: &[String], nonce: 
     for row in rows {
         table.row("", cells(row));
     }
-    let count = rows.len();
     let problems = unreadable.iter().map(|problem| format!("<p>{}</p>", escape(problem)));
     let body = format!(
-        "<header><h1>{}</h1><p class=\"over\">{count} run{}, the newest first; reload for newer \
+        "<header><h1>{}</h1><p class=\"over\">{}, the newest first; reload for newer \
          ones</p></header><form><p><input id=\"filter\" type=\"search\" placeholder=\"only rows \
          with these words\" aria-label=\"Filter\"> <button formaction=\"compare\">Compare \
          two</button> <button formaction=\"trend\">Trend</button></p>{}</form>{}",
         escape(folder),
-        if count == 1 { "" } else { "s" },
+        count(rows.len() as u64, "runs"),
         table.finish(),
         problems.collect::<String>()
     );

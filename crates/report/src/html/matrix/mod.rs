@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use throng_analysis::experiment::ConfirmationOutcome;
+use throng_observation::units::count;
 
 use super::markup::{Cell, Table, escape, known, method, notes, table, titled_table};
 use super::page::document_with;
@@ -64,10 +65,9 @@ fn head(report: &MatrixReport) -> String {
     } else {
         let _ = write!(
             out,
-            "<p class=\"over\">{} cells, {measure} in each, {} run{} each, order {} (seed {})</p>",
-            report.cells.len(),
-            report.repeats,
-            if report.repeats == 1 { "" } else { "s" },
+            "<p class=\"over\">{}, {measure} in each, {} each, order {} (seed {})</p>",
+            count(report.cells.len() as u64, "cells"),
+            count(report.repeats.into(), "runs"),
             escape(&report.order),
             report.seed
         );
