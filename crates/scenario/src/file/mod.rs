@@ -17,7 +17,7 @@ use crate::room::RoomConfig;
 use crate::run::{Caps, OutputConfig, RunTimes, Stream};
 use crate::scenario::Cohort;
 use crate::tap::Tap;
-use crate::target::{IceTransportPolicy, RtspTransport};
+use crate::target::{IceTransportPolicy, RtspTransport, target_pattern};
 
 /// A throng scenario: the server under load, the crowd, the run and its objectives.
 #[derive(Serialize, JsonSchema)]
@@ -72,16 +72,7 @@ struct TargetFile {
     /// `xmpp+ws(s)://HOST/PATH?room=ROOM@SERVICE` (a chat), `chat+ws(s)://HOST/PATH` and
     /// `chat+http(s)://HOST/PATH` (a chat with a template). In path and query `{n}`, `{stream}`,
     /// `{room}`, `{cohort}` and `{random}` are variables of the participant.
-    #[schemars(regex(
-        pattern = concat!(
-            r"^(([Jj][Aa][Nn][Uu][Ss]\+|[Ll][Ii][Vv][Ee][Kk][Ii][Tt]\+|",
-            r"[Xx][Mm][Pp][Pp]\+|[Cc][Hh][Aa][Tt]\+)?[Ww][Ss][Ss]?|",
-            r"[Ww][Hh][EeIi][Pp]\+[Hh][Tt][Tt][Pp][Ss]?|",
-            r"([Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+)?[Rr][Tt][Ss][Pp][Ss]?|",
-            r"[Pp][Uu][Bb][Ll][Ii][Ss][Hh]\+([Rr][Tt][Mm][Pp][Ss]?|[Ss][Rr][Tt])|",
-            r"([Pp][Ee][Ee][Rr][Tt][Uu][Bb][Ee]\+|[Cc][Hh][Aa][Tt]\+)?[Hh][Tt][Tt][Pp][Ss]?)://",
-        )
-    ))]
+    #[schemars(regex(pattern = target_pattern()))]
     url: String,
     /// `env:NAME`, `file:PATH`, or the token itself.
     token: Option<String>,

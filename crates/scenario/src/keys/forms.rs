@@ -232,16 +232,21 @@ impl Form<Url> for Address {
     }
 
     fn schema(&self, _of: PhantomData<Url>, _generator: &mut SchemaGenerator) -> Json {
-        let schemes: Vec<String> = self.schemes.iter().map(|name| in_any_case(name)).collect();
-        json!({ "type": "string", "pattern": format!("^({})://", schemes.join("|")) })
+        json!({ "type": "string", "pattern": url_pattern(self.schemes) })
     }
+}
+
+/// The pattern of URLs of these schemes, which are in small letters, whatever their case.
+pub(crate) fn url_pattern(schemes: &[&str]) -> String {
+    let schemes: Vec<String> = schemes.iter().map(|scheme| in_any_case(scheme)).collect();
+    format!("^({})://", schemes.join("|"))
 }
 
 /// The pattern of a word in small letters, whatever its case.
 pub(crate) fn in_any_case(word: &str) -> String {
     let pattern = |c: char| match c {
         'a'..='z' => format!("[{}{c}]", c.to_ascii_uppercase()),
-        '.' => r"\.".to_owned(),
+        '.' | '+' => format!("\\{c}"),
         c => c.to_string(),
     };
     word.chars().map(pattern).collect()

@@ -15,7 +15,7 @@ use crate::read::{Fields, Reader};
 mod forms;
 pub(crate) use forms::{
     Address, AsFile, By, Flag, Form, Inner, Maybe, POSITIVE, SECRET_LEFT_OUT, SEED_MAX, Share,
-    ShareMilli, Text, Whole, bit_rate, in_any_case, rate, time, time_schema,
+    ShareMilli, Text, Whole, bit_rate, in_any_case, rate, time, time_schema, url_pattern,
 };
 mod names;
 pub(crate) use names::{NameOf, Named, Word, named};

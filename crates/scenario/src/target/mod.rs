@@ -13,7 +13,7 @@ mod endpoint;
 pub use endpoint::{Account, Endpoint, JanusId, TargetError};
 
 mod protocols;
-pub(crate) use protocols::ApiKeys;
+pub(crate) use protocols::{ApiKeys, target_pattern};
 pub use protocols::{Carriage, Part, Place, Protocol, target_examples};
 
 mod urls;

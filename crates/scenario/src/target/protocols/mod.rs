@@ -1,10 +1,13 @@
 //! What throng knows of each protocol of a target, one file each: its URLs, what its participants
 //! do, and what they need.
 
+use std::collections::BTreeSet;
+
 use url::Url;
 
 use super::{Account, Endpoint, JanusId, Target, TargetError};
 use crate::consent::IpProtocol;
+use crate::keys::url_pattern;
 use crate::role::Role;
 use crate::secret::Secret;
 
@@ -257,6 +260,13 @@ impl Protocol {
 /// A URL of each protocol, and what it is for; one a line of help.
 pub fn target_examples() -> impl Iterator<Item = (&'static str, &'static str)> {
     Protocol::ALL.iter().map(|protocol| protocol.facts().example)
+}
+
+/// The pattern of the URLs of all protocols.
+pub(crate) fn target_pattern() -> String {
+    let schemes = Protocol::ALL.iter().flat_map(|protocol| protocol.schemes());
+    let schemes: BTreeSet<&str> = schemes.copied().collect();
+    url_pattern(&schemes.into_iter().collect::<Vec<_>>())
 }
 
 /// Reads a URL by its scheme, which is in lower case.
