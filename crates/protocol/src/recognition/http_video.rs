@@ -8,7 +8,7 @@ use throng_observation::units;
 use throng_scenario::Protocol;
 
 use super::answer::field;
-use super::{Access, Answer, Ask, Found, Given, Kind};
+use super::{Access, Answer, Found, Given, Kind, ProbeRequest};
 use crate::excerpt::excerpt;
 
 /// Renditions that are told.
@@ -18,7 +18,7 @@ pub(super) static KIND: Kind = Kind {
     name: "HTTP video",
     protocols: &[Protocol::HttpVideo],
     is_asked,
-    ask: |given| Ask::get(given.url().clone()),
+    ask: |given| ProbeRequest::get(given.url().clone()),
     read,
     refine,
 };
@@ -28,7 +28,7 @@ fn is_asked(given: &Given) -> bool {
     given.may_be_http() && !matches!(given.parts().last(), Some(&("whep" | "whip")))
 }
 
-fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
+fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)> {
     let Answer::Http { status, headers, body, is_whole } = answer else { return None };
     let mut found = Found::new(Protocol::HttpVideo, given.with("http"));
     found.server = field(headers, SERVER).map(excerpt);
@@ -82,13 +82,13 @@ fn is_file(headers: &HeaderMap, body: &[u8]) -> bool {
 }
 
 /// A playlist; that of a rendition is asked for then, as only it tells whether the stream goes on.
-fn playlist(found: &mut Found, given: &Given, body: &[u8], is_whole: bool) -> Option<Ask> {
+fn playlist(found: &mut Found, given: &Given, body: &[u8], is_whole: bool) -> Option<ProbeRequest> {
     match Playlist::parse(whole_lines(body, is_whole)) {
         Ok(Playlist::Master(master)) => {
             found.offers.push(format!("HLS, renditions: {}", master.variants.len()));
             found.offers.extend(master.variants.iter().take(RENDITIONS_MAX).map(rendition));
             let first = master.variants.first()?;
-            given.url().join(&first.uri).ok().map(Ask::get)
+            given.url().join(&first.uri).ok().map(ProbeRequest::get)
         }
         Ok(Playlist::Media(media)) => {
             found.offers.push("HLS, one rendition".to_owned());

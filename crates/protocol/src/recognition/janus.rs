@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use throng_scenario::Protocol;
 
-use super::{Access, Answer, Ask, Found, Given, Kind, Turn, refines_nothing};
+use super::{Access, Answer, Found, Given, Kind, ProbeRequest, Turn, refines_nothing};
 use crate::excerpt::excerpt;
 
 const STREAMING: &str = "janus.plugin.streaming";
@@ -19,7 +19,7 @@ pub(super) static KIND: Kind = Kind {
     is_asked: |_| true,
     ask: |given| {
         let wanted = wanted(given);
-        Ask::WebSocket {
+        ProbeRequest::WebSocket {
             url: given.web_socket(given.url().clone()),
             protocol: Some("janus-protocol"),
             dialogue: Box::new(move |heard| turn(wanted, heard)),
@@ -110,7 +110,7 @@ fn turn(wanted: Option<&'static str>, heard: &[String]) -> Turn {
     }
 }
 
-fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
+fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)> {
     let Answer::WebSocket { heard, .. } = answer else { return None };
     let known = Dialogue::of(heard);
     let info = known.info.as_ref()?;

@@ -6,7 +6,7 @@ use http::header::CONTENT_TYPE;
 use throng_scenario::Protocol;
 
 use super::answer::field;
-use super::{Access, Answer, Ask, Found, Given, Kind, refines_nothing};
+use super::{Access, Answer, Found, Given, Kind, ProbeRequest, refines_nothing};
 
 /// What it says to who has no token (`pkg/rtc/errors.go`, `pkg/service/auth.go`): the whole body,
 /// as plain text. Pages of others speak of permissions, too.
@@ -17,7 +17,7 @@ pub(super) static KIND: Kind = Kind {
     name: "LiveKit",
     protocols: &[Protocol::LiveKit],
     is_asked: |_| true,
-    ask: |given| Ask::get(given.at_path(&path(given))),
+    ask: |given| ProbeRequest::get(given.at_path(&path(given))),
     read,
     refine: refines_nothing,
 };
@@ -30,7 +30,7 @@ fn path(given: &Given) -> String {
     }
 }
 
-fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
+fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)> {
     let Answer::Http { status, headers, body, .. } = answer else { return None };
     let kind = field(headers, CONTENT_TYPE).unwrap_or_default();
     let said = String::from_utf8_lossy(body);

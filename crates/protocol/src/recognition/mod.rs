@@ -2,7 +2,7 @@
 //! and what their answers tell.
 //!
 //! ```text
-//! URL -> Given -> Ask -> Answer -> Found
+//! URL -> Given -> ProbeRequest -> Answer -> Found
 //! ```
 //! A file for each protocol has what is asked and how the answer is read; both are pure. The
 //! [`Prober`] is the participant that asks, one protocol after the other, until one is found.
@@ -10,8 +10,8 @@
 use throng_scenario::Protocol;
 
 mod answer;
-mod ask;
 mod given;
+mod probe_request;
 mod prober;
 
 mod http_video;
@@ -28,12 +28,12 @@ mod xmpp;
 mod tests;
 
 pub use self::answer::Answer;
-pub use self::ask::{Ask, Dialogue, Turn};
 pub use self::given::Given;
+pub use self::probe_request::{Dialogue, ProbeRequest, Turn};
 pub use self::prober::{CONNECT_WITHIN, Prober, Tried};
 
 /// What an answer tells, and what to ask for more; `None`: it is another protocol's.
-type Read = fn(&Given, &Answer) -> Option<(Found, Option<Ask>)>;
+type Read = fn(&Given, &Answer) -> Option<(Found, Option<ProbeRequest>)>;
 
 /// What is asked of a server to know a protocol, and how its answers are read.
 struct Kind {
@@ -43,7 +43,7 @@ struct Kind {
     protocols: &'static [Protocol],
     /// Whether it is asked where the URL names no protocol of throng.
     is_asked: fn(&Given) -> bool,
-    ask: fn(&Given) -> Ask,
+    ask: fn(&Given) -> ProbeRequest,
     read: Read,
     /// Adds what the answer to the second request tells.
     refine: fn(&mut Found, &Given, &Answer),

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use throng_scenario::Protocol;
 
-use super::{Answer, Ask, Found, Given, Kind, Turn, refines_nothing};
+use super::{Answer, Found, Given, Kind, ProbeRequest, Turn, refines_nothing};
 use crate::excerpt::excerpt;
 
 /// Formats that repeat or repair media (RFC 4588, RFC 2198, RFC 5109, RFC 8627).
@@ -17,7 +17,7 @@ pub(super) static KIND: Kind = Kind {
     protocols: &[Protocol::OvenMediaEngine],
     // Application, stream, and perhaps a playlist.
     is_asked: |given| (2..=3).contains(&given.parts().len()),
-    ask: |given| Ask::WebSocket {
+    ask: |given| ProbeRequest::WebSocket {
         url: given.web_socket(given.url().clone()),
         protocol: None,
         dialogue: Box::new(|heard| match heard {
@@ -29,7 +29,7 @@ pub(super) static KIND: Kind = Kind {
     refine: refines_nothing,
 };
 
-fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
+fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)> {
     let Answer::WebSocket { heard, .. } = answer else { return None };
     let said: Value = serde_json::from_str(heard.first()?).ok()?;
     let code = said.get("code").and_then(Value::as_i64)?;

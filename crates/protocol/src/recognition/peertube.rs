@@ -4,7 +4,7 @@ use serde_json::Value;
 use throng_observation::units;
 use throng_scenario::Protocol;
 
-use super::{Answer, Ask, Found, Given, Kind};
+use super::{Answer, Found, Given, Kind, ProbeRequest};
 use crate::excerpt::excerpt;
 
 /// An id of a video is no longer (a UUID has 36).
@@ -14,12 +14,12 @@ pub(super) static KIND: Kind = Kind {
     name: "PeerTube",
     protocols: &[Protocol::PeerTube],
     is_asked: Given::may_be_http,
-    ask: |given| Ask::get(given.at_path("/api/v1/config")),
+    ask: |given| ProbeRequest::get(given.at_path("/api/v1/config")),
     read,
     refine,
 };
 
-fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
+fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)> {
     let said = answer.json()?;
     let version = said.get("serverVersion").and_then(Value::as_str)?;
     said.get("instance").and_then(Value::as_object)?;
@@ -32,7 +32,7 @@ fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
     if video.is_none() {
         found.to_name = Some("the id of the video, from the URL of its watch page");
     }
-    let further = video.map(|id| Ask::get(given.at_path(&format!("/api/v1/videos/{id}"))));
+    let further = video.map(|id| ProbeRequest::get(given.at_path(&format!("/api/v1/videos/{id}"))));
     Some((found, further))
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use http::header::ACCEPT;
 use throng_observation::Outcome;
 
-use super::{Answer, Ask, Found, Given, Kind, Turn, rtsp};
+use super::{Answer, Found, Given, Kind, ProbeRequest, Turn, rtsp};
 use crate::participant::{
     Channel, ChannelError, Demand, DownloadEvent, FetchId, HttpVersion, Input, Message, NEVER,
     Open, Opening, Output, Participant, Request, StreamPeer, Transmit,
@@ -62,7 +62,7 @@ struct Asking {
     kind: &'static Kind,
     /// What the first request told; this one asks for more.
     found: Option<Found>,
-    ask: Ask,
+    ask: ProbeRequest,
     by: Instant,
     received: Received,
 }
@@ -110,22 +110,22 @@ impl Prober {
         self.outputs.push_back(Output::Ended(Outcome::Completed));
     }
 
-    fn ask(&mut self, now: Instant, kind: &'static Kind, found: Option<Found>, ask: Ask) {
+    fn ask(&mut self, now: Instant, kind: &'static Kind, found: Option<Found>, ask: ProbeRequest) {
         self.number = self.number.wrapping_add(1);
         let (channel, fetch) = (self.channel(), self.fetch());
         let begun = match &ask {
-            Ask::Http { .. } => request(&ask).map(|request| {
+            ProbeRequest::Http { .. } => request(&ask).map(|request| {
                 let deliver = Demand::Deliver(BODY_BYTES_MAX as u64);
                 self.outputs.push_back(Output::Download(fetch, request, HttpVersion::Negotiated));
                 self.outputs.push_back(Output::Demand(fetch, deliver));
             }),
-            Ask::WebSocket { url, protocol, .. } => {
+            ProbeRequest::WebSocket { url, protocol, .. } => {
                 let protocols = protocol.iter().map(|name| (*name).to_owned()).collect();
                 let open = Open::WebSocket { url: url.clone(), protocols, headers: Vec::new() };
                 self.outputs.push_back(Output::Open(channel, open));
                 Ok(())
             }
-            Ask::Rtsp { place: (host, port), is_secure, .. } => {
+            ProbeRequest::Rtsp { place: (host, port), is_secure, .. } => {
                 let tls = is_secure.then(|| host.clone());
                 let to = StreamPeer::Host { host: host.clone(), port: *port };
                 self.outputs.push_back(Output::Open(channel, Open::Stream { to, tls }));
@@ -153,8 +153,10 @@ impl Prober {
         let Some(asking) = self.asking.take() else { return };
         let Asking { kind, found, ask, received, .. } = *asking;
         self.outputs.push_back(match ask {
-            Ask::Http { .. } => Output::Cancel(self.fetch()),
-            Ask::WebSocket { .. } | Ask::Rtsp { .. } => Output::Close(self.channel()),
+            ProbeRequest::Http { .. } => Output::Cancel(self.fetch()),
+            ProbeRequest::WebSocket { .. } | ProbeRequest::Rtsp { .. } => {
+                Output::Close(self.channel())
+            }
         });
         let answer = received.answer(&ask, why);
         self.count(&answer);
@@ -199,7 +201,7 @@ impl Prober {
         let Some(asking) = &mut self.asking else { return };
         asking.received.is_open = true;
         asking.received.subprotocol = opening.subprotocol;
-        if let Ask::Rtsp { url, .. } = &asking.ask {
+        if let ProbeRequest::Rtsp { url, .. } = &asking.ask {
             // The address is that of the connection.
             let to = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
             let transmit = Transmit { to, from: None, bytes: rtsp::request(url) };
@@ -211,7 +213,7 @@ impl Prober {
     /// Takes the next turn of a WebSocket's dialogue.
     fn go_on(&mut self, now: Instant) {
         let Some(asking) = &self.asking else { return };
-        let Ask::WebSocket { dialogue, .. } = &asking.ask else { return };
+        let ProbeRequest::WebSocket { dialogue, .. } = &asking.ask else { return };
         let turn = dialogue(&asking.received.heard);
         match turn {
             Turn::Say(_) | Turn::Wait if asking.received.heard.len() >= MESSAGES_MAX => {
@@ -267,21 +269,24 @@ impl Prober {
 }
 
 impl Received {
-    fn answer(self, ask: &Ask, why: ChannelError) -> Answer {
+    fn answer(self, ask: &ProbeRequest, why: ChannelError) -> Answer {
         let Self { head, bytes, is_whole, is_open, subprotocol, heard } = self;
         match (ask, head) {
-            (Ask::Http { .. }, Some(head)) => {
+            (ProbeRequest::Http { .. }, Some(head)) => {
                 Answer::Http { status: head.status, headers: head.headers, body: bytes, is_whole }
             }
-            (Ask::WebSocket { .. }, _) if is_open => {
+            (ProbeRequest::WebSocket { .. }, _) if is_open => {
                 Answer::WebSocket { protocol: subprotocol, heard }
             }
-            (Ask::Rtsp { .. }, _) if is_open => {
+            (ProbeRequest::Rtsp { .. }, _) if is_open => {
                 rtsp::answer(&bytes).ok().flatten().unwrap_or(Answer::Nothing(why))
             }
-            (Ask::Http { .. } | Ask::WebSocket { .. } | Ask::Rtsp { .. }, _) => {
-                Answer::Nothing(why)
-            }
+            (
+                ProbeRequest::Http { .. }
+                | ProbeRequest::WebSocket { .. }
+                | ProbeRequest::Rtsp { .. },
+                _,
+            ) => Answer::Nothing(why),
         }
     }
 }
@@ -291,8 +296,8 @@ fn too_long() -> ChannelError {
 }
 
 /// A request by HTTP as the driver takes it.
-fn request(ask: &Ask) -> Result<Box<Request>, ChannelError> {
-    let Ask::Http { method, url } = ask else {
+fn request(ask: &ProbeRequest) -> Result<Box<Request>, ChannelError> {
+    let ProbeRequest::Http { method, url } = ask else {
         return Err(ChannelError::Protocol(ask.to_string()));
     };
     let request = http::Request::builder().method(method).uri(url.as_str()).header(ACCEPT, "*/*");

@@ -3,14 +3,14 @@
 use rtsp_types::{Message, headers};
 use throng_scenario::Protocol;
 
-use super::{Access, Answer, Ask, Found, Given, Kind, refines_nothing};
+use super::{Access, Answer, Found, Given, Kind, ProbeRequest, refines_nothing};
 use crate::excerpt::excerpt;
 
 pub(super) static KIND: Kind = Kind {
     name: "RTSP",
     protocols: &[Protocol::Rtsp],
     is_asked: Given::is_bare,
-    ask: |given| Ask::Rtsp {
+    ask: |given| ProbeRequest::Rtsp {
         url: address(given),
         place: given.host_and_port(),
         is_secure: given.is_secure(),
@@ -49,7 +49,7 @@ pub(super) fn answer(bytes: &[u8]) -> Result<Option<Answer>, ()> {
     }
 }
 
-fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
+fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)> {
     let Answer::Rtsp { status, server, methods } = answer else { return None };
     let url = given.complete().map_or_else(|| given.with("rtsp"), |(_, url)| url);
     let mut found = Found::new(Protocol::Rtsp, url);
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn no_request_has_the_password_of_the_url() {
         let given = Given::parse("rtsp://u:p@h/cam?x=1").unwrap();
-        let Ask::Rtsp { url, place, .. } = (KIND.ask)(&given) else { panic!("no RTSP") };
+        let ProbeRequest::Rtsp { url, place, .. } = (KIND.ask)(&given) else { panic!("no RTSP") };
         assert_eq!((url.as_str(), place), ("rtsp://h:554/cam?x=1", ("h".to_owned(), 554)));
         assert!(String::from_utf8(request(&url)).unwrap().starts_with("OPTIONS rtsp://h:554/"));
     }

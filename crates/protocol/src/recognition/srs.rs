@@ -4,7 +4,7 @@ use serde_json::Value;
 use throng_scenario::Protocol;
 use url::form_urlencoded::byte_serialize;
 
-use super::{Answer, Ask, Found, Given, Kind};
+use super::{Answer, Found, Given, Kind, ProbeRequest};
 use crate::excerpt::excerpt;
 
 /// Streams that are told.
@@ -15,12 +15,12 @@ pub(super) static KIND: Kind = Kind {
     // Its URLs are of WHEP, which knows them by their scheme.
     protocols: &[],
     is_asked: Given::may_be_http,
-    ask: |given| Ask::get(given.at_path("/api/v1/versions")),
+    ask: |given| ProbeRequest::get(given.at_path("/api/v1/versions")),
     read,
     refine,
 };
 
-fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
+fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)> {
     let said = answer.json()?;
     let data = said.get("data").filter(|data| data.get("major").is_some_and(Value::is_u64))?;
     let version = data.get("version").and_then(Value::as_str)?;
@@ -28,7 +28,7 @@ fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
     let mut found = Found::new(Protocol::Whep, endpoint(given, "live", "STREAM"));
     found.server = Some(format!("SRS {}", excerpt(version)));
     found.to_name = Some("app and stream: nobody publishes now");
-    Some((found, Some(Ask::get(given.at_path("/api/v1/streams/")))))
+    Some((found, Some(ProbeRequest::get(given.at_path("/api/v1/streams/")))))
 }
 
 fn endpoint(given: &Given, app: &str, stream: &str) -> String {

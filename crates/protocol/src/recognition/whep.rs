@@ -6,7 +6,7 @@ use http::{HeaderMap, Method, StatusCode};
 use throng_scenario::Protocol;
 
 use super::answer::field;
-use super::{Access, Answer, Ask, Found, Given, Kind, refines_nothing};
+use super::{Access, Answer, Found, Given, Kind, ProbeRequest, refines_nothing};
 use crate::excerpt::excerpt;
 
 /// What an endpoint takes by POST (RFC 9725 section 4.1).
@@ -16,12 +16,12 @@ pub(super) static KIND: Kind = Kind {
     name: "WHEP",
     protocols: &[Protocol::Whep, Protocol::Whip],
     is_asked: Given::may_be_http,
-    ask: |given| Ask::Http { method: Method::OPTIONS, url: given.url().clone() },
+    ask: |given| ProbeRequest::Http { method: Method::OPTIONS, url: given.url().clone() },
     read,
     refine: refines_nothing,
 };
 
-fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
+fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)> {
     let Answer::Http { status, headers, .. } = answer else { return None };
     let is_refused = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(status);
     let takes_offers = status.is_success() || *status == StatusCode::METHOD_NOT_ALLOWED;

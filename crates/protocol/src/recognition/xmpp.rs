@@ -3,7 +3,7 @@
 
 use throng_scenario::{Place, Protocol};
 
-use super::{Access, Answer, Ask, Found, Given, Kind, Turn, refines_nothing};
+use super::{Access, Answer, Found, Given, Kind, ProbeRequest, Turn, refines_nothing};
 use crate::chat::xmpp::open_stream;
 
 /// Where Prosody and ejabberd have their WebSocket, and ConverseJS looks for it.
@@ -18,13 +18,13 @@ pub(super) static KIND: Kind = Kind {
     refine: refines_nothing,
 };
 
-fn ask(given: &Given) -> Ask {
+fn ask(given: &Given) -> ProbeRequest {
     let open = open_stream(&domain(given));
     let url = match given.url().path() {
         "/" => given.at_path(USUAL_PATH),
         _ => given.url().clone(),
     };
-    Ask::WebSocket {
+    ProbeRequest::WebSocket {
         url: given.web_socket(url),
         protocol: Some("xmpp"),
         dialogue: Box::new(move |heard| match heard {
@@ -47,7 +47,7 @@ fn has_features(text: &str) -> bool {
     text.contains("features")
 }
 
-fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<Ask>)> {
+fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)> {
     let Answer::WebSocket { protocol, heard } = answer else { return None };
     if protocol.as_deref() != Some("xmpp") {
         return None;
@@ -121,7 +121,9 @@ mod tests {
     #[test]
     fn the_stream_is_opened_for_the_domain_of_the_url() {
         let given = Given::parse("xmpp+wss://h/x?room=a@room.h&domain=anon.h").unwrap();
-        let Ask::WebSocket { url, dialogue, .. } = ask(&given) else { panic!("no WebSocket") };
+        let ProbeRequest::WebSocket { url, dialogue, .. } = ask(&given) else {
+            panic!("no WebSocket")
+        };
         assert_eq!(url.as_str(), "wss://h/x");
         let Turn::Say(open) = dialogue(&[]) else { panic!("nothing is said") };
         assert!(open.contains("to=\"anon.h\""), "{open}");

@@ -97,7 +97,7 @@ impl Ome {
     }
 
     fn heard(&mut self, message: &Message) -> Result<(), Failure> {
-        let said: Said = server_message::json(SERVER, message)?;
+        let said: ServerMessage = server_message::json(SERVER, message)?;
         if let Some(code) = said.code.filter(|code| *code != 200) {
             let error = said
                 .error
@@ -142,7 +142,7 @@ impl Ome {
         }
     }
 
-    fn offered(&mut self, said: Said) -> Result<(), Failure> {
+    fn offered(&mut self, said: ServerMessage) -> Result<(), Failure> {
         if !matches!(self.state, State::AwaitingOffer(_) | State::Playing(_)) {
             self.anomaly(format!("{SERVER}: an offer that was not requested"));
             return Ok(());
@@ -310,7 +310,7 @@ enum Command<'a> {
 /// A message of the server; one type for all commands, because errors come with or without a
 /// command.
 #[derive(Deserialize)]
-struct Said {
+struct ServerMessage {
     command: Option<String>,
     id: Option<i64>,
     peer_id: Option<i64>,

@@ -62,7 +62,7 @@ pub(super) struct Checks {
     /// When a request was last sent, first transmission or repeat.
     sent_at: Option<Instant>,
     /// Requests without a response, the oldest first.
-    open: VecDeque<Asked>,
+    open: VecDeque<PendingCheck>,
     /// Pairs that have responded.
     working: Vec<Pair>,
     /// Local candidates that the peer sees at another address (NAT).
@@ -70,7 +70,7 @@ pub(super) struct Checks {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct PendingCheck {
     transaction: Transaction,
     pair: Pair,
     at: Instant,
@@ -115,7 +115,7 @@ impl Checks {
             .for_each(|asked| asked.request = None);
         let request =
             (!self.is_connected).then(|| Repeatable { sent_at: now, bytes: datagram.into() });
-        self.open.push_back(Asked { transaction, pair, at: now, request });
+        self.open.push_back(PendingCheck { transaction, pair, at: now, request });
     }
 
     /// A datagram arrived from `source` at `local`, a local candidate.

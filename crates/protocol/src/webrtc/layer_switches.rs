@@ -14,7 +14,7 @@ pub(super) struct LayerSwitches {
     picture: ShownSize,
     /// A change of it that nobody asked for: before and after, and since when.
     changed: Option<(Size, Size, Instant)>,
-    asked: Option<Asked>,
+    asked: Option<PendingSwitch>,
     /// The layer of the last request.
     wanted: Option<Layer>,
     /// The size of each layer, where the server signalled it.
@@ -26,7 +26,7 @@ pub(super) struct LayerSwitches {
 }
 
 #[derive(Debug)]
-struct Asked {
+struct PendingSwitch {
     layer: Layer,
     at: Instant,
     /// The size before the switch; `None` when any picture will do.
@@ -42,7 +42,7 @@ struct Asked {
 /// More changes than a server makes on the way through all layers and back.
 const CHANGES_MAX: usize = 16;
 
-impl Asked {
+impl PendingSwitch {
     fn ended(&self, track: TrackId, shown: Option<(Instant, Size)>) -> LayerSwitch {
         let shown = shown.map(|(at, (width, height))| (at, width, height));
         LayerSwitch { track, layer: self.layer, requested_at: self.at, shown }
@@ -108,7 +108,8 @@ impl LayerSwitches {
         if layer != Layer::Off && !is_shown {
             // A server that resumes the same layer does not signal it again.
             let told_at = (is_sent && was_off).then_some(now);
-            self.asked = Some(Asked { layer, at: now, from, to, changes: Vec::new(), told_at });
+            self.asked =
+                Some(PendingSwitch { layer, at: now, from, to, changes: Vec::new(), told_at });
         }
         before
     }

@@ -35,18 +35,18 @@ const NEAR_EDGE: u64 = 4;
 pub(in crate::player) struct PlaylistLoader {
     /// Parts are played where there are some.
     low_latency: bool,
-    download: Option<(WholeDownload, Asked)>,
+    download: Option<(WholeDownload, ReloadRequest)>,
     retry: Retry,
     next_at: Option<Instant>,
     /// What the next request asks for.
-    next: Asked,
+    next: ReloadRequest,
     /// The window of the rendition that was played before.
     before: Option<Window>,
 }
 
 /// What a request asks the server for beyond the playlist (RFC 8216bis section 6.2.5).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Asked {
+struct ReloadRequest {
     /// Answered when this segment, or this part of it, exists (`_HLS_msn`, `_HLS_part`).
     until: Option<(u64, Option<u64>)>,
     /// Old segments, and with `v2` old date ranges, may be left out (`_HLS_skip`).
@@ -73,7 +73,7 @@ impl PlaylistLoader {
             download: None,
             retry,
             next_at: None,
-            next: Asked::default(),
+            next: ReloadRequest::default(),
             before: None,
         }
     }
@@ -101,7 +101,7 @@ impl PlaylistLoader {
         let known =
             rendition.segments.as_ref().and_then(Segments::window).filter(|_| until.is_some());
         let skips = known.and_then(|window| skips(window.playlist(), now, window.advanced_at()));
-        let next = Asked { until, skips };
+        let next = ReloadRequest { until, skips };
         *self = Self { next_at, next, before: before.cloned(), ..Self::new(self.low_latency) };
     }
 
@@ -189,7 +189,7 @@ impl PlaylistLoader {
         let Some(media) = whole(cache, &media, window) else {
             // The update leaves out what is not known here: the next request is for all of it.
             if asked.skips.is_some() {
-                self.next = Asked { skips: None, ..asked };
+                self.next = ReloadRequest { skips: None, ..asked };
                 self.next_at = Some(now);
                 return Ok(Loaded::Nothing);
             }
@@ -249,7 +249,7 @@ impl PlaylistLoader {
         let interval = reload_interval(playlist, change, behind_us);
         let control = &playlist.server_control;
         let is_advanced = matches!(change, Change::Advanced | Change::Restarted);
-        self.next = Asked { until: None, skips: skips(playlist, now, answered_at) };
+        self.next = ReloadRequest { until: None, skips: skips(playlist, now, answered_at) };
         let anchored = (requested_at + interval).max(now);
         self.next_at = Some(anchored);
         if control.can_block_reload && is_advanced {
@@ -275,7 +275,7 @@ impl PlaylistLoader {
         error: TransferError,
     ) -> Result<(), Failure> {
         let asked = self.download.take().map(|(_, asked)| asked).unwrap_or_default();
-        self.next = Asked { until: None, ..asked };
+        self.next = ReloadRequest { until: None, ..asked };
         self.next_at = Some(now);
         // A rendition report may be wrong: the server may refuse what it was asked for, and still
         // have the playlist.
@@ -397,9 +397,9 @@ fn next_update(window: &Window, low_latency: bool) -> ((u64, Option<u64>), bool)
 }
 
 /// The URL with the directives, after its own parameters.
-fn with_directives(url: &Url, asked: Asked) -> Url {
+fn with_directives(url: &Url, asked: ReloadRequest) -> Url {
     let mut url = url.clone();
-    if asked == Asked::default() {
+    if asked == ReloadRequest::default() {
         return url;
     }
     // Its own parameters stay as they are written: they may be signed.

@@ -36,7 +36,7 @@ pub(in crate::player) struct ServerClock {
     host: WallClock,
     /// Sources that were not asked yet.
     sources: VecDeque<Source>,
-    asked: Option<Asked>,
+    asked: Option<ClockRequest>,
     /// How far it is ahead of this host's.
     ahead_us: i64,
 }
@@ -49,7 +49,7 @@ enum Source {
 }
 
 /// A source that was asked.
-struct Asked {
+struct ClockRequest {
     download: WholeDownload,
     is_head: bool,
     /// `Date` of its response.
@@ -116,7 +116,7 @@ impl ServerClock {
 
     /// A source has answered.
     fn told(&mut self, now: Instant, context: &mut Context<'_>) {
-        let Some(Asked { download, is_head, date }) = self.asked.take() else { return };
+        let Some(ClockRequest { download, is_head, date }) = self.asked.take() else { return };
         let body = String::from_utf8_lossy(download.bytes());
         let text = if is_head { date.unwrap_or_default().into() } else { body };
         let told = if is_head { ToldTime::of_header(&text) } else { ToldTime::of_date(&text) };
@@ -184,7 +184,7 @@ impl ServerClock {
                 Source::Head(url) => (true, WholeDownload::begin_head(now, context, &url)),
             };
             match download {
-                Ok(download) => self.asked = Some(Asked { download, is_head, date: None }),
+                Ok(download) => self.asked = Some(ClockRequest { download, is_head, date: None }),
                 // One that must not be asked, such as a public time server, is none.
                 Err(failure) => failed(context, &failure.detail),
             }

@@ -188,8 +188,8 @@ impl SegmentExchange {
             self.is_connected = true;
             self.outputs.push_back(Output::Observed(Observation::Reached(Phase::FirstPacket, now)));
         } else if self.is_connected && !is_connected {
-            match (self.complaint(), self.role) {
-                (Some(complaint), _) => self.fail(now, &complaint),
+            match (self.protocol_error(), self.role) {
+                (Some(error), _) => self.fail(now, &error),
                 (None, ExchangeRole::Gives) => self.end(now, Outcome::Completed),
                 (None, ExchangeRole::Takes) => self.fail(now, "the connection is lost"),
             }
@@ -220,18 +220,18 @@ impl SegmentExchange {
         let sends =
             channels.take_transmits().into_iter().map(|transmit| Output::Send(PEERS, transmit));
         self.outputs.extend(sends);
-        if let Some(complaint) = self.complaint() {
-            self.fail(now, &complaint);
+        if let Some(error) = self.protocol_error() {
+            self.fail(now, &error);
         }
     }
 
     /// What is wrong with the other.
-    fn complaint(&mut self) -> Option<String> {
+    fn protocol_error(&mut self) -> Option<String> {
         self.neighbours.channels()?.take_complaints().into_iter().next()
     }
 
     fn fail(&mut self, now: Instant, detail: &str) {
-        let detail = self.complaint().unwrap_or_else(|| detail.to_owned());
+        let detail = self.protocol_error().unwrap_or_else(|| detail.to_owned());
         self.end(now, Outcome::Failed(Failure::new(FailureReason::Protocol, detail)));
     }
 

@@ -46,7 +46,7 @@ struct Peer {
     has_channels: bool,
     shares: bool,
     connected: BTreeMap<PeerId, Connected>,
-    kept: BTreeMap<u64, Kept>,
+    kept: BTreeMap<u64, HeldSegment>,
     said: Holdings,
     uplink: Uplink<PeerId>,
     /// A neighbour has announced something, or is gone.
@@ -65,7 +65,7 @@ struct Connected {
 
 /// A segment that a viewer has.
 #[derive(Debug)]
-struct Kept {
+struct HeldSegment {
     segment: WholeSegment,
     since: Instant,
 }
@@ -283,7 +283,7 @@ impl Membership {
     pub(super) fn keep(&self, now: Instant, number: u64, segment: WholeSegment) {
         let mut state = self.swarm.lock();
         if let Some(peer) = state.peers.get_mut(&self.id) {
-            peer.kept.insert(number, Kept { segment, since: now });
+            peer.kept.insert(number, HeldSegment { segment, since: now });
         }
     }
 

@@ -248,7 +248,7 @@ impl<T: Copy> Session<T> {
         now: Instant,
         message: &Message,
     ) -> Result<SessionEvent<T>, Failure> {
-        let said: Said = server_message::json(SERVER, message)?;
+        let said: ServerMessage = server_message::json(SERVER, message)?;
         let handle = said.sender.map(Handle);
         let about = |what: fn(Handle) -> SessionEvent<T>| {
             handle.map(what).unwrap_or_else(|| {
@@ -332,12 +332,12 @@ impl<T: Copy> Session<T> {
     }
 
     /// The number of a transaction that is still open.
-    fn open_transaction(&self, said: &Said) -> Option<u64> {
+    fn open_transaction(&self, said: &ServerMessage) -> Option<u64> {
         let number = said.transaction.as_deref().and_then(number_of)?;
         self.pending.contains_key(&number).then_some(number)
     }
 
-    fn stray(said: &Said) -> SessionEvent<T> {
+    fn stray(said: &ServerMessage) -> SessionEvent<T> {
         let transaction = server_message::excerpt(said.transaction.as_deref().unwrap_or("(none)"));
         SessionEvent::Anomaly(format!(
             "{SERVER}: {} for unknown transaction {transaction}",
@@ -345,7 +345,7 @@ impl<T: Copy> Session<T> {
         ))
     }
 
-    fn acknowledged(&mut self, said: &Said) -> SessionEvent<T> {
+    fn acknowledged(&mut self, said: &ServerMessage) -> SessionEvent<T> {
         let Some(number) = self.open_transaction(said) else {
             // Janus 1.1.2 sends a plugin's event before the ack when the plugin answers fast (a
             // wrong PIN): the ack of a request that is already answered is ignored.
@@ -363,7 +363,7 @@ impl<T: Copy> Session<T> {
         SessionEvent::Nothing
     }
 
-    fn succeeded(&mut self, now: Instant, said: Said) -> Result<SessionEvent<T>, Failure> {
+    fn succeeded(&mut self, now: Instant, said: ServerMessage) -> Result<SessionEvent<T>, Failure> {
         let pending = self.open_transaction(&said).and_then(|number| self.pending.remove(&number));
         let Some(pending) = pending else { return Ok(Self::stray(&said)) };
         let id = said.data.as_ref().and_then(|data| data.get("id")).and_then(Value::as_u64);
@@ -384,7 +384,7 @@ impl<T: Copy> Session<T> {
         }
     }
 
-    fn refused(&mut self, said: Said) -> SessionEvent<T> {
+    fn refused(&mut self, said: ServerMessage) -> SessionEvent<T> {
         let pending = self.open_transaction(&said).and_then(|number| self.pending.remove(&number));
         let (code, reason) =
             said.error.map_or((0, String::new()), |e| (e.code, server_message::excerpt(&e.reason)));
@@ -401,7 +401,7 @@ impl<T: Copy> Session<T> {
         }
     }
 
-    fn event(&mut self, said: Said) -> Result<SessionEvent<T>, Failure> {
+    fn event(&mut self, said: ServerMessage) -> Result<SessionEvent<T>, Failure> {
         if said.transaction.is_none() {
             return plugin(said, None);
         }
@@ -419,7 +419,7 @@ fn number_of(transaction: &str) -> Option<u64> {
     transaction.strip_prefix('t')?.parse().ok()
 }
 
-fn plugin<T>(said: Said, answers: Option<T>) -> Result<SessionEvent<T>, Failure> {
+fn plugin<T>(said: ServerMessage, answers: Option<T>) -> Result<SessionEvent<T>, Failure> {
     let Some(sender) = said.sender else {
         return Err(server_message::broken(SERVER, "an event without sender"));
     };
@@ -433,14 +433,14 @@ fn fields<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
 
 /// Any message of the server.
 #[derive(Deserialize)]
-struct Said {
+struct ServerMessage {
     janus: String,
     transaction: Option<String>,
     sender: Option<u64>,
     data: Option<Value>,
     plugindata: Option<PluginData>,
     jsep: Option<Jsep>,
-    error: Option<ErrorSaid>,
+    error: Option<JanusError>,
     candidate: Option<Trickled>,
     reason: Option<String>,
     uplink: Option<bool>,
@@ -456,7 +456,7 @@ struct PluginData {
 }
 
 #[derive(Deserialize)]
-struct ErrorSaid {
+struct JanusError {
     #[serde(default)]
     code: i64,
     #[serde(default)]

@@ -191,7 +191,7 @@ impl Streaming {
     }
 
     fn plugin(&mut self, data: Value, jsep: Option<Jsep>) -> Result<(), Failure> {
-        let said: Said = serde_json::from_value(data).map_err(|e| {
+        let said: StreamingData = serde_json::from_value(data).map_err(|e| {
             let why = server_message::excerpt(&e.to_string());
             server_message::broken(
                 SERVER,
@@ -407,14 +407,14 @@ impl Signalling for Streaming {
 /// `plugindata.data` of the Streaming plugin.
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Said {
+struct StreamingData {
     error_code: Option<i64>,
     error: Option<String>,
-    result: Option<ResultSaid>,
+    result: Option<StreamingResult>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct ResultSaid {
+struct StreamingResult {
     status: Option<String>,
 }

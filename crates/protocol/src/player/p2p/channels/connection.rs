@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::super::swarm::PeerId;
 use super::super::tracker::Id;
-use super::super::wire::{Heard, MESSAGE_LEN_MAX, Said, Wire};
+use super::super::wire::{MESSAGE_LEN_MAX, PeerCommand, PeerMessage, Wire};
 use crate::webrtc::data_link::{DataLink, LinkOutput};
 use crate::webrtc::session::SessionError;
 
@@ -111,7 +111,7 @@ impl Connection {
     }
 
     /// Says something, when there is room for it; what is for a closed channel is lost.
-    pub(super) fn say(&mut self, said: &Said) -> Result<(), SessionError> {
+    pub(super) fn say(&mut self, said: &PeerCommand) -> Result<(), SessionError> {
         if self.is_open {
             let room = UNSAID_MAX.saturating_sub(self.unsaid.len());
             self.unsaid.extend(self.wire.write(said).into_iter().take(room));
@@ -150,7 +150,7 @@ impl Connection {
         let request = rng.u64(..REQUESTS);
         self.download =
             Some(Download { number, request, total: None, bytes: Vec::new(), is_complete: false });
-        self.say(&Said::Request { segment: number, request, from_byte: 0 })
+        self.say(&PeerCommand::Request { segment: number, request, from_byte: 0 })
     }
 
     /// Bytes of segment `number` that have come; `None` if it is not sent any more.
@@ -172,34 +172,34 @@ impl Connection {
         if download.is_complete {
             return Ok(());
         }
-        self.say(&Said::Cancel { segment: download.number, request: download.request })
+        self.say(&PeerCommand::Cancel { segment: download.number, request: download.request })
     }
 
     /// Handles a message.
     pub(super) fn message(&mut self, message: &[u8]) -> Option<Event> {
         match self.wire.read(message) {
-            Ok(Heard::Said(said)) => self.said(said),
-            Ok(Heard::Piece(bytes)) => self.piece(bytes),
-            Ok(Heard::Nothing) => None,
+            Ok(PeerMessage::Command(said)) => self.said(said),
+            Ok(PeerMessage::Piece(bytes)) => self.piece(bytes),
+            Ok(PeerMessage::Nothing) => None,
             // The engine leaves out what it cannot read.
             Err(error) => Some(Event::Broken(error.to_string())),
         }
     }
 
-    fn said(&mut self, said: Said) -> Option<Event> {
+    fn said(&mut self, said: PeerCommand) -> Option<Event> {
         match said {
-            Said::Announcement { loaded, loading } => {
+            PeerCommand::Announcement { loaded, loading } => {
                 (self.loaded, self.loading) =
                     (loaded.into_iter().collect(), loading.into_iter().collect());
                 Some(Event::Announced)
             }
-            Said::Request { segment, request, from_byte } => {
+            PeerCommand::Request { segment, request, from_byte } => {
                 Some(Event::Requested { number: segment, request, from_byte })
             }
-            Said::Cancel { request, .. } => {
+            PeerCommand::Cancel { request, .. } => {
                 self.upload.take_if(|upload| upload.request == request).map(|_| Event::NotAsked)
             }
-            Said::Segment { segment, request, bytes } => {
+            PeerCommand::Segment { segment, request, bytes } => {
                 let download = self.asked(segment, request)?;
                 if bytes > SEGMENT_LEN_MAX {
                     return Some(Event::Broken(format!("announces a segment of {bytes} bytes")));
@@ -207,7 +207,7 @@ impl Connection {
                 download.total.get_or_insert(bytes);
                 Some(Event::Progress)
             }
-            Said::Sent { segment, request } => {
+            PeerCommand::Sent { segment, request } => {
                 let Some(download) = self.asked(segment, request) else {
                     let begun =
                         self.download.as_ref().is_some_and(|download| download.total.is_some());
@@ -223,7 +223,7 @@ impl Connection {
                 download.is_complete = true;
                 Some(Event::Progress)
             }
-            Said::Absent { segment, request } => {
+            PeerCommand::Absent { segment, request } => {
                 self.asked(segment, request)?;
                 self.download = None;
                 self.loaded.remove(&segment);
@@ -265,7 +265,7 @@ impl Connection {
     ) -> Result<(), SessionError> {
         let left = bytes.len().saturating_sub(from) as u64;
         self.upload = Some(Upload { number, request, bytes, from, sent: from });
-        self.say(&Said::Segment { segment: number, request, bytes: left })
+        self.say(&PeerCommand::Segment { segment: number, request, bytes: left })
     }
 
     pub(super) fn stop_upload(&mut self) {
@@ -298,7 +298,7 @@ impl Connection {
         if upload.sent < upload.bytes.len() {
             return Ok((sent, false));
         }
-        let said = Said::Sent { segment: upload.number, request: upload.request };
+        let said = PeerCommand::Sent { segment: upload.number, request: upload.request };
         self.upload = None;
         self.say(&said).map(|()| (sent, true))
     }

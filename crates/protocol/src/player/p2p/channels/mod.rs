@@ -15,7 +15,7 @@ use throng_scenario::PeerEngine;
 use super::swarm::{Announced, Holdings, LATE_MAX, Membership, PeerId};
 use super::tracker::Id;
 use super::uplink::Upload;
-use super::wire::{Said, Wire};
+use super::wire::{PeerCommand, Wire};
 use crate::participant::Transmit;
 use crate::webrtc::MayReach;
 use crate::webrtc::data_link::{DataLink, LinkOutput, local_of};
@@ -320,7 +320,7 @@ impl Channels {
                 membership.begin_upload(now, connection.id, Upload { number, bytes: left });
                 connection.upload(number, request, bytes, from)
             }
-            None => connection.say(&Said::Absent { segment: number, request }),
+            None => connection.say(&PeerCommand::Absent { segment: number, request }),
         };
         if let Err(error) = result {
             self.leave(now, membership, at, Some(&error.to_string()));
@@ -374,7 +374,7 @@ impl Channels {
             let holdings = if is_new { all } else { said };
             let [loaded, loading] =
                 [&holdings.loaded, &holdings.loading].map(|of| of.iter().copied().collect());
-            match connection.say(&Said::Announcement { loaded, loading }) {
+            match connection.say(&PeerCommand::Announcement { loaded, loading }) {
                 Ok(()) => self.advance(now, membership, at),
                 Err(error) => self.leave(now, membership, at, Some(&error.to_string())),
             }

@@ -148,7 +148,7 @@ fn who_sends_too_much_or_is_late_again_and_again_is_left() {
     // It announces one byte, and sends two.
     let [liar, _] = &mut sides;
     liar.channels.connections[0]
-        .say(&Said::Announcement { loaded: vec![9], loading: vec![] })
+        .say(&PeerCommand::Announcement { loaded: vec![9], loading: vec![] })
         .unwrap();
     liar.channels.advance(now, &liar.membership, 0);
     run(&mut now, &mut sides, Duration::from_millis(100));
@@ -156,7 +156,9 @@ fn who_sends_too_much_or_is_late_again_and_again_is_left() {
     let from = wants.channels.sources(9)[0];
     wants.channels.request(now, &wants.membership, from, 9);
     let request = wants.channels.connections[0].request_name().unwrap();
-    liar.channels.connections[0].say(&Said::Segment { segment: 9, request, bytes: 1 }).unwrap();
+    liar.channels.connections[0]
+        .say(&PeerCommand::Segment { segment: 9, request, bytes: 1 })
+        .unwrap();
     liar.channels.connections[0].link.send(b"xy").unwrap();
     liar.channels.advance(now, &liar.membership, 0);
     run(&mut now, &mut sides, Duration::from_millis(100));
@@ -243,8 +245,10 @@ fn pieces_leave_room_for_what_is_said_and_nothing_that_is_said_is_lost() {
     let sent = has.channels.take_counters().sent_bytes;
     assert!((1..200_000).contains(&sent), "a segment fills no buffer: {sent}");
     // More than the channel takes at once, though the peer reads nothing at the moment.
-    let said =
-        Said::Announcement { loaded: (0..2_000).map(|n| n * 1_000).collect(), loading: vec![] };
+    let said = PeerCommand::Announcement {
+        loaded: (0..2_000).map(|n| n * 1_000).collect(),
+        loading: vec![],
+    };
     for _ in 0..200 {
         has.channels.connections[0].say(&said).unwrap();
     }

@@ -43,7 +43,7 @@ pub(super) struct Answer {
 
 /// What a tracker says.
 #[derive(Deserialize)]
-pub(super) struct Said {
+pub(super) struct TrackerMessage {
     pub(super) action: Option<String>,
     pub(super) info_hash: Option<String>,
     pub(super) peer_id: Option<String>,

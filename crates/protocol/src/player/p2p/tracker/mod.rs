@@ -18,7 +18,7 @@ mod message;
 
 use description::{Kind, description};
 pub(in crate::player) use ids::Id;
-use message::{Announce, Answer, Description, Offer, Said};
+use message::{Announce, Answer, Description, Offer, TrackerMessage};
 
 /// Offers with each announcement.
 const OFFERS: usize = 5;
@@ -244,7 +244,8 @@ impl Tracker {
         describe: &mut dyn Describe,
     ) -> Option<Found> {
         self.counters.bytes_received += text.len() as u64;
-        let said = (text.len() <= MESSAGE_LEN_MAX).then(|| serde_json::from_str::<Said>(text));
+        let said =
+            (text.len() <= MESSAGE_LEN_MAX).then(|| serde_json::from_str::<TrackerMessage>(text));
         let Some(Ok(said)) = said else {
             self.note_anomaly(format!("{}: sent something other than a tracker message", self.url));
             return None;

@@ -3,7 +3,7 @@
 //! for one message goes on in the next (`d`). Inside: a byte for the type, then fields of one
 //! letter and a value whose type is in the upper half of its first byte.
 
-use super::{ANNOUNCED_MAX, Heard, MESSAGE_LEN_MAX, Said, WireError};
+use super::{ANNOUNCED_MAX, MESSAGE_LEN_MAX, PeerCommand, PeerMessage, WireError};
 
 const FRAME_LEN: usize = 4;
 const FIRST: &[u8; FRAME_LEN] = b"cstr";
@@ -35,9 +35,9 @@ pub(in super::super) struct Joiner {
 }
 
 impl Joiner {
-    pub(super) fn read<'a>(&mut self, message: &'a [u8]) -> Result<Heard<'a>, WireError> {
+    pub(super) fn read<'a>(&mut self, message: &'a [u8]) -> Result<PeerMessage<'a>, WireError> {
         let Some((first, inside, last)) = unframed(message) else {
-            return Ok(Heard::Piece(message));
+            return Ok(PeerMessage::Piece(message));
         };
         let mut command = match (self.begun.take(), first == FIRST) {
             (None, true) => Vec::new(),
@@ -50,9 +50,9 @@ impl Joiner {
         command.extend_from_slice(inside);
         if last == GOES_ON {
             self.begun = Some(command);
-            return Ok(Heard::Nothing);
+            return Ok(PeerMessage::Nothing);
         }
-        read(&command).map(Heard::Said)
+        read(&command).map(PeerMessage::Command)
     }
 }
 
@@ -67,7 +67,7 @@ fn unframed(message: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((first, inside, last))
 }
 
-fn read(command: &[u8]) -> Result<Said, WireError> {
+fn read(command: &[u8]) -> Result<PeerCommand, WireError> {
     let mut reader = Reader(command);
     let kind = reader.byte()?;
     let mut fields = Fields::default();
@@ -94,16 +94,20 @@ fn read(command: &[u8]) -> Result<Said, WireError> {
     let segment = || fields.segment.ok_or(WireError::Truncated);
     let request = fields.request.unwrap_or_default();
     Ok(match kind {
-        ANNOUNCEMENT => Said::Announcement { loaded: fields.loaded, loading: fields.loading },
-        REQUEST => Said::Request { segment: segment()?, request, from_byte: fields.from_byte },
-        SEGMENT => Said::Segment {
+        ANNOUNCEMENT => {
+            PeerCommand::Announcement { loaded: fields.loaded, loading: fields.loading }
+        }
+        REQUEST => {
+            PeerCommand::Request { segment: segment()?, request, from_byte: fields.from_byte }
+        }
+        SEGMENT => PeerCommand::Segment {
             segment: segment()?,
             request,
             bytes: fields.bytes.ok_or(WireError::Truncated)?,
         },
-        SENT => Said::Sent { segment: segment()?, request },
-        ABSENT => Said::Absent { segment: segment()?, request },
-        CANCEL => Said::Cancel { segment: segment()?, request },
+        SENT => PeerCommand::Sent { segment: segment()?, request },
+        ABSENT => PeerCommand::Absent { segment: segment()?, request },
+        CANCEL => PeerCommand::Cancel { segment: segment()?, request },
         other => return Err(WireError::Command(other.into())),
     })
 }
@@ -190,10 +194,10 @@ impl<'a> Reader<'a> {
 }
 
 /// The messages of a command.
-pub(super) fn write(said: &Said) -> Vec<Vec<u8>> {
+pub(super) fn write(said: &PeerCommand) -> Vec<Vec<u8>> {
     let mut command = Vec::with_capacity(32);
     match said {
-        Said::Announcement { loaded, loading } => {
+        PeerCommand::Announcement { loaded, loading } => {
             command.push(ANNOUNCEMENT);
             for (name, numbers) in [(b'l', loaded), (b'p', loading)] {
                 if !numbers.is_empty() {
@@ -202,23 +206,23 @@ pub(super) fn write(said: &Said) -> Vec<Vec<u8>> {
                 }
             }
         }
-        Said::Request { segment, request, from_byte } => {
+        PeerCommand::Request { segment, request, from_byte } => {
             fields(&mut command, REQUEST, &[(b'i', *segment), (b'r', *request)]);
             if *from_byte > 0 {
                 command.push(b'b');
                 integer(&mut command, *from_byte);
             }
         }
-        Said::Segment { segment, request, bytes } => {
+        PeerCommand::Segment { segment, request, bytes } => {
             fields(&mut command, SEGMENT, &[(b'i', *segment), (b's', *bytes), (b'r', *request)]);
         }
-        Said::Sent { segment, request } => {
+        PeerCommand::Sent { segment, request } => {
             fields(&mut command, SENT, &[(b'i', *segment), (b'r', *request)]);
         }
-        Said::Absent { segment, request } => {
+        PeerCommand::Absent { segment, request } => {
             fields(&mut command, ABSENT, &[(b'i', *segment), (b'r', *request)]);
         }
-        Said::Cancel { segment, request } => {
+        PeerCommand::Cancel { segment, request } => {
             fields(&mut command, CANCEL, &[(b'i', *segment), (b'r', *request)]);
         }
     }
@@ -284,17 +288,17 @@ mod tests {
     #[test]
     fn the_form_is_that_of_the_package() {
         let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let one = |said: Said| hex(&write(&said)[0]);
+        let one = |said: PeerCommand| hex(&write(&said)[0]);
         assert_eq!(
-            one(Said::Announcement { loaded: vec![104, 105, 300], loading: vec![106] }),
+            one(PeerCommand::Announcement { loaded: vec![104, 105, 300], loading: vec![106] }),
             "63737472006c1002010268690201012c70100101016a63656e64"
         );
         assert_eq!(
-            one(Said::Request { segment: 104, request: 999, from_byte: 70_000 }),
+            one(PeerCommand::Request { segment: 104, request: 999, from_byte: 70_000 }),
             "6373747201690168720203e7620301117063656e64"
         );
         assert_eq!(
-            one(Said::Segment { segment: 128, request: 7, bytes: 188_000 }),
+            one(PeerCommand::Segment { segment: 128, request: 7, bytes: 188_000 }),
             "637374720269020080730302de6072010763656e64"
         );
     }
@@ -302,16 +306,18 @@ mod tests {
     #[test]
     fn a_long_command_is_one_of_several_messages() {
         let loaded: Vec<u64> = (0..9_000).map(|number| number * 9).collect();
-        let said = Said::Announcement { loaded: loaded.clone(), loading: Vec::new() };
+        let said = PeerCommand::Announcement { loaded: loaded.clone(), loading: Vec::new() };
         let messages = write(&said);
         assert!(messages.iter().all(|message| message.len() <= MESSAGE_LEN_MAX));
         let mut joiner = Joiner::default();
         let mut heard: Vec<_> =
             messages.iter().map(|message| joiner.read(message).unwrap()).collect();
-        let Some(Heard::Said(Said::Announcement { loaded: read, .. })) = heard.pop() else {
+        let Some(PeerMessage::Command(PeerCommand::Announcement { loaded: read, .. })) =
+            heard.pop()
+        else {
             panic!()
         };
-        assert!(heard.iter().all(|heard| *heard == Heard::Nothing));
+        assert!(heard.iter().all(|heard| *heard == PeerMessage::Nothing));
         // More groups than a byte counts are left out.
         assert!(loaded.starts_with(&read) && read.len() > 7_000, "{}", read.len());
         assert_eq!(joiner.read(b"dstrxcend"), Err(WireError::Order));

@@ -23,7 +23,7 @@ const ANNOUNCED_MAX: usize = 16_384;
 
 /// What a peer says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum PeerCommand {
     /// All that it has, and all that it loads from the server.
     Announcement { loaded: Vec<u64>, loading: Vec<u64> },
     /// Asks for a segment from this byte on. `request` names the request; 0.6 has no such names.
@@ -40,8 +40,8 @@ pub(super) enum Said {
 
 /// A message of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Heard<'a> {
-    Said(Said),
+pub(super) enum PeerMessage<'a> {
+    Command(PeerCommand),
     /// The next bytes of the segment that it sends.
     Piece(&'a [u8]),
     /// Nothing yet: the rest of the command follows; or nothing that concerns this swarm.
@@ -86,7 +86,7 @@ impl Wire {
     }
 
     /// The messages that say it.
-    pub(super) fn write(&self, said: &Said) -> Vec<Vec<u8>> {
+    pub(super) fn write(&self, said: &PeerCommand) -> Vec<Vec<u8>> {
         match self {
             Self::Binary(_) => binary::write(said),
             Self::Json(swarm) => json::write(said, swarm).into_iter().collect(),
@@ -94,7 +94,7 @@ impl Wire {
     }
 
     /// Reads a message.
-    pub(super) fn read<'a>(&mut self, message: &'a [u8]) -> Result<Heard<'a>, WireError> {
+    pub(super) fn read<'a>(&mut self, message: &'a [u8]) -> Result<PeerMessage<'a>, WireError> {
         match self {
             Self::Binary(joiner) => joiner.read(message),
             Self::Json(swarm) => json::read(message, swarm),
@@ -112,19 +112,19 @@ impl Wire {
 #[must_use]
 pub fn peer_message_survives(engine: PeerEngine, message: &[u8]) -> bool {
     let mut wire = Wire::new(engine, "swarm+V0");
-    let Ok(Heard::Said(said)) = wire.read(message) else { return true };
+    let Ok(PeerMessage::Command(said)) = wire.read(message) else { return true };
     let written = wire.write(&said);
-    let mut again = Ok(Heard::Nothing);
+    let mut again = Ok(PeerMessage::Nothing);
     for message in &written {
         again = wire.read(message);
     }
-    let Ok(Heard::Said(again)) = again else { return written.is_empty() };
+    let Ok(PeerMessage::Command(again)) = again else { return written.is_empty() };
     in_order(again) == in_order(said)
 }
 
 /// An announcement with its segments in order, which has no meaning.
-fn in_order(mut said: Said) -> Said {
-    if let Said::Announcement { loaded, loading } = &mut said {
+fn in_order(mut said: PeerCommand) -> PeerCommand {
+    if let PeerCommand::Announcement { loaded, loading } = &mut said {
         loaded.sort_unstable();
         loading.sort_unstable();
     }
@@ -138,14 +138,14 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again_in_both_forms() {
         let all = [
-            Said::Announcement { loaded: vec![1, 255, 256, 70_000], loading: vec![3] },
-            Said::Announcement { loaded: Vec::new(), loading: Vec::new() },
-            Said::Request { segment: 1_234_567_890, request: 999, from_byte: 0 },
-            Said::Request { segment: 7, request: 0, from_byte: 65_536 },
-            Said::Segment { segment: 0, request: 128, bytes: 1_000_000 },
-            Said::Sent { segment: 3, request: 5 },
-            Said::Absent { segment: 3, request: 5 },
-            Said::Cancel { segment: 3, request: 5 },
+            PeerCommand::Announcement { loaded: vec![1, 255, 256, 70_000], loading: vec![3] },
+            PeerCommand::Announcement { loaded: Vec::new(), loading: Vec::new() },
+            PeerCommand::Request { segment: 1_234_567_890, request: 999, from_byte: 0 },
+            PeerCommand::Request { segment: 7, request: 0, from_byte: 65_536 },
+            PeerCommand::Segment { segment: 0, request: 128, bytes: 1_000_000 },
+            PeerCommand::Sent { segment: 3, request: 5 },
+            PeerCommand::Absent { segment: 3, request: 5 },
+            PeerCommand::Cancel { segment: 3, request: 5 },
         ];
         for engine in [PeerEngine::V22, PeerEngine::V06] {
             let mut wire = Wire::new(engine, "https://example.com/master.m3u8+V0");
@@ -153,7 +153,7 @@ mod tests {
                 let messages = wire.write(said);
                 let [message] = &messages[..] else {
                     assert!(
-                        engine == PeerEngine::V06 && matches!(said, Said::Sent { .. }),
+                        engine == PeerEngine::V06 && matches!(said, PeerCommand::Sent { .. }),
                         "{said:?}"
                     );
                     continue;
@@ -162,17 +162,19 @@ mod tests {
                 if engine == PeerEngine::V06 {
                     // It names no requests, and always asks for all of it.
                     match &mut expected {
-                        Said::Request { request, from_byte, .. } => (*request, *from_byte) = (0, 0),
-                        Said::Segment { request, .. }
-                        | Said::Absent { request, .. }
-                        | Said::Cancel { request, .. } => *request = 0,
-                        Said::Announcement { .. } | Said::Sent { .. } => {}
+                        PeerCommand::Request { request, from_byte, .. } => {
+                            (*request, *from_byte) = (0, 0)
+                        }
+                        PeerCommand::Segment { request, .. }
+                        | PeerCommand::Absent { request, .. }
+                        | PeerCommand::Cancel { request, .. } => *request = 0,
+                        PeerCommand::Announcement { .. } | PeerCommand::Sent { .. } => {}
                     }
                 }
-                assert_eq!(wire.read(message), Ok(Heard::Said(expected)), "{engine:?}");
+                assert_eq!(wire.read(message), Ok(PeerMessage::Command(expected)), "{engine:?}");
             }
-            assert_eq!(wire.read(b"\x47\0\x11 media"), Ok(Heard::Piece(b"\x47\0\x11 media")));
-            assert_eq!(wire.read(b""), Ok(Heard::Piece(b"")));
+            assert_eq!(wire.read(b"\x47\0\x11 media"), Ok(PeerMessage::Piece(b"\x47\0\x11 media")));
+            assert_eq!(wire.read(b""), Ok(PeerMessage::Piece(b"")));
         }
     }
 
@@ -182,10 +184,10 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(7);
         for engine in [PeerEngine::V22, PeerEngine::V06] {
             let mut wire = Wire::new(engine, "swarm");
-            let seed = Said::Announcement { loaded: (0..300).collect(), loading: vec![301] };
+            let seed = PeerCommand::Announcement { loaded: (0..300).collect(), loading: vec![301] };
             let seeds = [
                 wire.write(&seed),
-                wire.write(&Said::Segment { segment: 1, request: 2, bytes: 3 }),
+                wire.write(&PeerCommand::Segment { segment: 1, request: 2, bytes: 3 }),
             ];
             for _ in 0..20_000 {
                 let mut message = seeds[rng.usize(..2)][0].clone();

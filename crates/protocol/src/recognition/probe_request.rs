@@ -7,7 +7,7 @@ use throng_observation::masked::masked;
 use url::Url;
 
 /// A request.
-pub enum Ask {
+pub enum ProbeRequest {
     /// By HTTP; of the body the beginning is read.
     Http {
         /// `OPTIONS` or `GET`.
@@ -49,14 +49,14 @@ pub enum Turn {
     End,
 }
 
-impl Ask {
+impl ProbeRequest {
     /// A request for `url`.
     pub(super) fn get(url: Url) -> Self {
         Self::Http { method: Method::GET, url }
     }
 }
 
-impl fmt::Display for Ask {
+impl fmt::Display for ProbeRequest {
     /// What is asked, for people; secrets of the URL are hidden.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
