@@ -16,19 +16,19 @@ use crate::windows::{LoadWindow, Windows};
 
 mod cpu;
 mod cpu_verdict;
-mod felt;
 mod lives;
 mod pool;
 mod reading;
 mod threads;
+mod user_impact;
 mod users;
 
 pub(crate) use cpu_verdict::{BUSY_MIN, CpuLimit, OWN_SHARE_MIN, THROTTLED_MIN, WAIT_MIN};
-pub(crate) use felt::accounts_for;
 pub(crate) use lives::Lives;
 pub(crate) use pool::Pool;
 pub(crate) use reading::{Change, Growth, Reading};
 pub(crate) use threads::Thread;
+pub(crate) use user_impact::accounts_for;
 pub(crate) use users::Users;
 
 /// Longest window that is read, seconds: a day.

@@ -34,7 +34,7 @@ mod pause;
 use pause::{Pause, PauseProgress};
 
 mod progress;
-pub use progress::{Doing, Progress};
+pub use progress::{Progress, SearchPhase};
 
 mod recovery;
 pub(crate) use recovery::NEVER as NEVER_BACK;

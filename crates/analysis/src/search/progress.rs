@@ -42,20 +42,20 @@ impl Progress {
     /// What it does; `is_over`: nothing more is held, for whatever reason, such as the time budget,
     /// of which the search itself does not know.
     #[must_use]
-    pub fn doing(&self, is_over: bool) -> Doing {
+    pub fn phase(&self, is_over: bool) -> SearchPhase {
         let (judged_s, whole_s) = self.judged_s;
         match self.purpose {
-            _ if is_over || self.end.is_some() => Doing::Over,
-            None => Doing::Recovering,
-            Some(purpose) if self.is_settling => Doing::Settling(purpose),
-            Some(purpose) => Doing::Judging { purpose, judged_s, whole_s },
+            _ if is_over || self.end.is_some() => SearchPhase::Over,
+            None => SearchPhase::Recovering,
+            Some(purpose) if self.is_settling => SearchPhase::Settling(purpose),
+            Some(purpose) => SearchPhase::Judging { purpose, judged_s, whole_s },
         }
     }
 }
 
 /// What a search does at a moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub enum SearchPhase {
     /// A load is held, and queues have time to settle.
     Settling(Purpose),
     /// A load is held and judged.
@@ -73,7 +73,7 @@ pub enum Doing {
     Over,
 }
 
-impl fmt::Display for Doing {
+impl fmt::Display for SearchPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Settling(purpose) => write!(f, "{}, settling", purpose.key()),
@@ -115,7 +115,7 @@ mod tests {
             // Its time is used up in the middle of a hold.
             (&judging, true, "over"),
         ] {
-            assert_eq!(progress.doing(is_over).to_string(), expect);
+            assert_eq!(progress.phase(is_over).to_string(), expect);
         }
     }
 }

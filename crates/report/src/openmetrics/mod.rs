@@ -36,7 +36,7 @@ pub(crate) use exposition::{Labels, Value};
 pub(crate) use family::{Family, Kind};
 pub(crate) use histogram::{BOUNDS, Buckets};
 
-use throng_analysis::search::{Doing, End, Progress};
+use throng_analysis::search::{End, Progress, SearchPhase};
 use throng_observation::fleet::FleetNow;
 use throng_observation::host::HostRow;
 use throng_observation::run::{Row, RunInfo};
@@ -200,10 +200,10 @@ fn capacity(search: &Progress) -> Option<u32> {
 
 fn add_search(out: &mut Exposition, search: &Progress, is_over: bool) {
     let phases = Purpose::ALL.into_iter().map(Purpose::key).chain([PAUSE, OVER]);
-    let phase = match search.doing(is_over) {
-        Doing::Settling(purpose) | Doing::Judging { purpose, .. } => purpose.key(),
-        Doing::Recovering => PAUSE,
-        Doing::Over => OVER,
+    let phase = match search.phase(is_over) {
+        SearchPhase::Settling(purpose) | SearchPhase::Judging { purpose, .. } => purpose.key(),
+        SearchPhase::Recovering => PAUSE,
+        SearchPhase::Over => OVER,
     };
     out.add(Family::of(&declared::SEARCH_PHASE), one_of("phase", phases, phase));
     for (declared, figure) in [

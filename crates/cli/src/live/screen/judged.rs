@@ -26,7 +26,7 @@ pub(super) fn draw_search(frame: &mut Frame<'_>, area: Rect, search: &Progress) 
     let lines = vec![
         Line::from(vec![
             Span::styled(format!("{load}  "), Style::new().fg(ACCENT)),
-            Span::raw(search.doing(false).to_string()),
+            Span::raw(search.phase(false).to_string()),
         ]),
         Line::from(vec![
             Span::raw("the limit lies between "),

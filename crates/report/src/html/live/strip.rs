@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use throng_analysis::search::{Doing, Progress};
+use throng_analysis::search::{Progress, SearchPhase};
 use throng_observation::units::{bit_rate, percent};
 
 use crate::html::markup::escape;
@@ -31,13 +31,13 @@ pub fn strip(glance: &Glance, search: Option<(&Progress, bool)>) -> String {
 /// What a search does, and what it knows.
 fn phase(search: &Progress, is_over: bool) -> String {
     let bound = |load: Option<u32>| load.map_or_else(|| "?".to_owned(), |load| search.load(load));
-    let doing = match search.doing(is_over) {
-        Doing::Over => Doing::Over.to_string(),
+    let phase = match search.phase(is_over) {
+        SearchPhase::Over => SearchPhase::Over.to_string(),
         held => format!("{held} at {}", search.load(search.users)),
     };
     let (repeat, repeats) = search.repeat;
     format!(
-        "search {repeat} of {repeats}: {doing}; between {} and {}",
+        "search {repeat} of {repeats}: {phase}; between {} and {}",
         bound(search.passing),
         bound(search.failing)
     )
