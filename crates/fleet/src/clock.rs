@@ -42,7 +42,7 @@ pub struct Exchange {
 
 /// What an exchange was good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum ExchangeOutcome {
     /// It agrees with those before it.
     Sample,
     /// It contradicts them: one of the clocks was set. The filter begins again with it.
@@ -89,8 +89,8 @@ impl ClockFilter {
     }
 
     /// Takes an exchange; they come in the order in which they were made.
-    pub fn add(&mut self, exchange: Exchange) -> Heard {
-        let Some(sample) = Sample::of(exchange) else { return Heard::Impossible };
+    pub fn add(&mut self, exchange: Exchange) -> ExchangeOutcome {
+        let Some(sample) = Sample::of(exchange) else { return ExchangeOutcome::Impossible };
         let before = self.samples.back().map(Sample::middle_us);
         let agrees = self.samples.iter().all(|kept| kept.agrees_with(&sample));
         if !agrees {
@@ -102,8 +102,10 @@ impl ClockFilter {
         self.samples.push_back(sample);
         self.drift_ppm = self.drift();
         match before {
-            Some(before) if !agrees => Heard::Step { by_us: (sample.middle_us() - before) as i64 },
-            _ => Heard::Sample,
+            Some(before) if !agrees => {
+                ExchangeOutcome::Step { by_us: (sample.middle_us() - before) as i64 }
+            }
+            _ => ExchangeOutcome::Sample,
         }
     }
 

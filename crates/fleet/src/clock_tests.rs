@@ -36,7 +36,11 @@ fn worst_bound(path: Path, seconds: i64, seed: u64) -> u64 {
     let (mut filter, mut numbers, mut worst) = (ClockFilter::new(), Numbers(seed), 0);
     for second in 0..seconds {
         let now = second * 1_000_000;
-        assert_eq!(filter.add(path.exchange(now, &mut numbers)), Heard::Sample, "{path:?}");
+        assert_eq!(
+            filter.add(path.exchange(now, &mut numbers)),
+            ExchangeOutcome::Sample,
+            "{path:?}"
+        );
         for later in [0, 300_000, 900_000, 20_000_000] {
             let offset = filter.offset_at(now + later).unwrap();
             let error = offset.offset_us.abs_diff(path.offset_at(now + later));
@@ -85,7 +89,10 @@ fn the_drift_is_found_and_keeps_the_bound_small_when_exchanges_stop() {
     let (mut filter, mut numbers) = (ClockFilter::new(), Numbers(3));
     assert_eq!((filter.offset_at(0), filter.round_trip_us_min()), (None, None));
     (0..120).for_each(|second| {
-        assert_eq!(filter.add(path.exchange(second * 1_000_000, &mut numbers)), Heard::Sample);
+        assert_eq!(
+            filter.add(path.exchange(second * 1_000_000, &mut numbers)),
+            ExchangeOutcome::Sample
+        );
     });
     let (drift, bound) = filter.drift_ppm;
     assert!((drift - 50.0).abs() <= bound && bound < 25.0, "{drift} within {bound}");
@@ -107,10 +114,10 @@ fn a_step_of_a_clock_is_told_and_not_averaged() {
             (exchange.t1, exchange.t4) = (exchange.t1 + stepped, exchange.t4 + stepped);
             let heard = filter.add(exchange);
             if second == 60 {
-                let Heard::Step { by_us } = heard else { panic!("{step_us}: {heard:?}") };
+                let ExchangeOutcome::Step { by_us } = heard else { panic!("{step_us}: {heard:?}") };
                 assert!(by_us.abs_diff(-step_us) < 40_000, "{by_us}");
             } else {
-                assert_eq!(heard, Heard::Sample, "{step_us} at {second}");
+                assert_eq!(heard, ExchangeOutcome::Sample, "{step_us} at {second}");
             }
             let now = second * 1_000_000;
             let offset = filter.offset_at(now + stepped).unwrap();
@@ -132,7 +139,7 @@ fn times_that_cannot_be_are_ignored() {
         (i64::MIN, 0, 0, i64::MAX),
         (0, i64::MIN, i64::MAX, 10),
     ] {
-        assert_eq!(filter.add(Exchange { t1, t2, t3, t4 }), Heard::Impossible);
+        assert_eq!(filter.add(Exchange { t1, t2, t3, t4 }), ExchangeOutcome::Impossible);
     }
     assert_eq!(filter.offset_at(0), None);
 }

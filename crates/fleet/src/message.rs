@@ -233,7 +233,7 @@ pub struct Decision {
 /// What the coordinator wants of all workers, each second. It repeats itself: a lost beat loses
 /// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Beat {
+pub struct Heartbeat {
     /// When all begin; `None` while some still prepare.
     pub start: Option<Start>,
     /// Why the run ends now, if it does.
@@ -378,16 +378,16 @@ mod tests {
 
     #[test]
     fn what_is_no_message_is_named() {
-        let beat = Beat { stop: Some("enough".into()), ..Beat::default() };
-        assert_eq!(read::<Beat>("a beat", &write(&beat)), Ok(beat));
-        let error = read::<Beat>("a beat", b"{").expect_err("half").to_string();
+        let beat = Heartbeat { stop: Some("enough".into()), ..Heartbeat::default() };
+        assert_eq!(read::<Heartbeat>("a beat", &write(&beat)), Ok(beat));
+        let error = read::<Heartbeat>("a beat", b"{").expect_err("half").to_string();
         assert!(error.starts_with("not a beat: "), "{error}");
-        let error = read::<Beat>("a beat", &vec![b' '; MESSAGE_BYTES_MAX + 1])
+        let error = read::<Heartbeat>("a beat", &vec![b' '; MESSAGE_BYTES_MAX + 1])
             .expect_err("long")
             .to_string();
         assert!(error.contains("1048577 bytes"), "{error}");
         let long = format!(r#"{{"start":"{}"}}"#, "x".repeat(100_000));
-        let error = read::<Beat>("a beat", long.as_bytes()).expect_err("no beat").to_string();
+        let error = read::<Heartbeat>("a beat", long.as_bytes()).expect_err("no beat").to_string();
         assert!(error.len() < 1_000, "{} bytes", error.len());
     }
 }

@@ -8,7 +8,7 @@ mod laws;
 use std::io::Cursor;
 
 use throng_fleet::message::{
-    Beat, Build, Call, CrowdChange, Decision, End, Offer, Order, Prepared, Pulse, Ready,
+    Build, Call, CrowdChange, Decision, End, Heartbeat, Offer, Order, Prepared, Pulse, Ready,
     Reassignment, Start, TimeAsked, TimeSaid, write,
 };
 use throng_fleet::spool::{Batch, BatchKind};
@@ -31,7 +31,7 @@ fn messages_hold_their_laws_for_any_bytes() {
     };
     let reassignment =
         Reassignment { number: 1, of: 2, to: vec![0, 1], from: RunTime(5), ended: vec![3, 9] };
-    let beat = Beat {
+    let beat = Heartbeat {
         start: Some(Start { at_unix_us: -1 }),
         stop: Some("enough".into()),
         changes: vec![(1, 0, change), (2, 1, CrowdChange::Remove(ParticipantId(7)))],

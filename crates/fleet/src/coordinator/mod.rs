@@ -21,7 +21,7 @@ use crate::FleetError;
 use crate::bus::{Bus, BusConfig, MayBePlain, Subjects};
 use crate::disciplined::ClockWord;
 use crate::host_clock::HostClock;
-use crate::message::{Beat, CrowdChange, Decision, Start, read};
+use crate::message::{CrowdChange, Decision, Heartbeat, Start, read};
 use crate::steady_clock::SteadyClock;
 use tasks::Tasks;
 
@@ -136,7 +136,7 @@ impl Coordinator {
         ));
         // Workers that are ready hear that others still prepare.
         let waiting =
-            tasks::beat(self.bus.clone(), self.subjects.beats(), Wishes::new(Beat::default()));
+            tasks::beat(self.bus.clone(), self.subjects.beats(), Wishes::new(Heartbeat::default()));
         let beating = self.runtime.spawn(waiting);
         let gathered = self.runtime.block_on(gather::gather(&self.bus, config, is_interrupted));
         telling.abort();
@@ -151,7 +151,7 @@ impl Coordinator {
     pub fn start(&self, lead: Duration) -> Result<FleetRun, FleetError> {
         let lead_us = i64::try_from(lead.as_micros()).unwrap_or(i64::MAX);
         let start = Start { at_unix_us: self.steady.us().saturating_add(lead_us) };
-        self.take(Beat { start: Some(start), ..Beat::default() }, None)
+        self.take(Heartbeat { start: Some(start), ..Heartbeat::default() }, None)
     }
 
     /// Takes what is left of a run whose coordinator is gone: all that the bus has of it from its
@@ -162,12 +162,12 @@ impl Coordinator {
     /// If the bus takes no subscriptions.
     pub fn resume(&self, last: u64) -> Result<FleetRun, FleetError> {
         self.take(
-            Beat { stop: Some("its coordinator was gone".into()), ..Beat::default() },
+            Heartbeat { stop: Some("its coordinator was gone".into()), ..Heartbeat::default() },
             Some(last),
         )
     }
 
-    fn take(&self, beat: Beat, last: Option<u64>) -> Result<FleetRun, FleetError> {
+    fn take(&self, beat: Heartbeat, last: Option<u64>) -> Result<FleetRun, FleetError> {
         let wishes = Wishes::new(beat);
         let (send, events) = mpsc::channel(EVENTS_WAITING_MAX);
         let (bus, subjects) = (self.bus.clone(), self.subjects.clone());
@@ -209,7 +209,7 @@ async fn is_led(bus: &Bus, subjects: &Subjects) -> Result<bool, FleetError> {
     let subscribed = bus.client.subscribe(subjects.beats()).await;
     let mut beats = subscribed.map_err(|error| FleetError::Bus(error.to_string()))?;
     let heard = tokio::time::timeout(LED_WITHIN, beats.next()).await.ok().flatten();
-    Ok(heard.is_some_and(|beat| read::<Beat>("a beat", &beat.payload).is_ok()))
+    Ok(heard.is_some_and(|beat| read::<Heartbeat>("a beat", &beat.payload).is_ok()))
 }
 
 /// A run in progress, as the coordinator has it.

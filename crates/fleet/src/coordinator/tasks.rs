@@ -13,7 +13,7 @@ use crate::FleetError;
 use crate::bus::{Bus, Subjects};
 use crate::host_clock::HostClock;
 use crate::message::{
-    Beat, Decision, End, Pulse, Reassignment, Start, TimeAsked, TimeSaid, read, write,
+    Decision, End, Heartbeat, Pulse, Reassignment, Start, TimeAsked, TimeSaid, read, write,
 };
 use crate::steady_clock::SteadyClock;
 
@@ -61,27 +61,27 @@ pub enum FleetEvent {
 
 /// What is wanted of all workers.
 #[derive(Clone)]
-pub struct Wishes(Arc<(Mutex<Beat>, Notify)>);
+pub struct Wishes(Arc<(Mutex<Heartbeat>, Notify)>);
 
 impl Wishes {
-    pub(super) fn new(beat: Beat) -> Self {
+    pub(super) fn new(beat: Heartbeat) -> Self {
         Self(Arc::new((Mutex::new(beat), Notify::new())))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Beat> {
+    fn lock(&self) -> MutexGuard<'_, Heartbeat> {
         self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn change(&self, change: impl FnOnce(&mut Beat)) {
+    fn change(&self, change: impl FnOnce(&mut Heartbeat)) {
         change(&mut self.lock());
         self.0.1.notify_one();
     }
 
     /// What a beat says.
-    fn said(&self) -> Beat {
+    fn said(&self) -> Heartbeat {
         let beat = self.lock();
         let changes = beat.changes.iter().take(CHANGES_MAX).copied().collect();
-        Beat {
+        Heartbeat {
             start: beat.start,
             stop: beat.stop.clone(),
             changes,
@@ -262,7 +262,7 @@ mod tests {
             ended: (0..ended).map(|number| u32::MAX - number).collect(),
         };
         let said = |reassigned: Vec<Reassignment>| {
-            let said = Wishes::new(Beat { reassigned, ..Beat::default() }).said();
+            let said = Wishes::new(Heartbeat { reassigned, ..Heartbeat::default() }).said();
             let numbers: Vec<u32> = said.reassigned.iter().map(|given| given.number).collect();
             (numbers, write(&said).len())
         };

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::part::Wanted;
 use crate::FleetError;
 use crate::bus::{Bus, Subjects};
-use crate::message::{Beat, Start, read};
+use crate::message::{Heartbeat, Start, read};
 
 /// A coordinator that was not heard for so long is gone. Its workers stop within ten seconds.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(8);
@@ -24,7 +24,7 @@ pub(super) struct Heartbeats {
 
 struct State {
     heard_at: Instant,
-    latest: Beat,
+    latest: Heartbeat,
     /// The last change of the crowd that was taken.
     changed: u64,
     /// The last reassignment that was taken.
@@ -40,13 +40,17 @@ impl Heartbeats {
     ) -> Result<(Self, JoinHandle<()>), FleetError> {
         let subscribed = bus.client.subscribe(subjects.beats()).await;
         let mut beats = subscribed.map_err(|error| FleetError::Bus(error.to_string()))?;
-        let state =
-            State { heard_at: Instant::now(), latest: Beat::default(), changed: 0, reassigned: 0 };
+        let state = State {
+            heard_at: Instant::now(),
+            latest: Heartbeat::default(),
+            changed: 0,
+            reassigned: 0,
+        };
         let heard = Self { state: Arc::new(Mutex::new(state)), worker };
         let listening = heard.clone();
         let task = tokio::spawn(async move {
             while let Some(message) = beats.next().await {
-                match read::<Beat>("a beat", &message.payload) {
+                match read::<Heartbeat>("a beat", &message.payload) {
                     Ok(beat) => listening.heard(beat, Instant::now()),
                     Err(error) => tracing::warn!("{error}"),
                 }
@@ -59,12 +63,12 @@ impl Heartbeats {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn heard(&self, beat: Beat, now: Instant) {
+    fn heard(&self, beat: Heartbeat, now: Instant) {
         let mut state = self.lock();
         state.heard_at = now;
         // A stop stays a stop, whatever comes later.
         let stop = state.latest.stop.take().or_else(|| beat.stop.clone());
-        state.latest = Beat { stop, ..beat };
+        state.latest = Heartbeat { stop, ..beat };
     }
 
     /// Counts the silence from now on.
@@ -135,8 +139,12 @@ mod tests {
     use crate::message::{CrowdChange, Reassignment};
 
     fn beats() -> Heartbeats {
-        let state =
-            State { heard_at: Instant::now(), latest: Beat::default(), changed: 0, reassigned: 0 };
+        let state = State {
+            heard_at: Instant::now(),
+            latest: Heartbeat::default(),
+            changed: 0,
+            reassigned: 0,
+        };
         Heartbeats { state: Arc::new(Mutex::new(state)), worker: 1 }
     }
 
@@ -146,16 +154,21 @@ mod tests {
         let remove = |number, worker, participant| {
             (number, worker, CrowdChange::Remove(ParticipantId(participant)))
         };
-        let beat = Beat { changes: vec![remove(1, 1, 10), remove(2, 0, 20)], ..Beat::default() };
+        let beat =
+            Heartbeat { changes: vec![remove(1, 1, 10), remove(2, 0, 20)], ..Heartbeat::default() };
         beats.heard(beat.clone(), Instant::now());
         beats.heard(beat, Instant::now());
         assert_eq!(beats.wanted().changes, [CrowdChange::Remove(ParticipantId(10))]);
-        let more = Beat { changes: vec![remove(2, 0, 20), remove(3, 1, 30)], ..Beat::default() };
+        let more =
+            Heartbeat { changes: vec![remove(2, 0, 20), remove(3, 1, 30)], ..Heartbeat::default() };
         beats.heard(more, Instant::now());
         assert_eq!(beats.wanted().changes, [CrowdChange::Remove(ParticipantId(30))]);
         assert_eq!((beats.changed(), beats.wanted().changes.len()), (3, 0));
-        beats.heard(Beat { stop: Some("enough".into()), ..Beat::default() }, Instant::now());
-        beats.heard(Beat::default(), Instant::now());
+        beats.heard(
+            Heartbeat { stop: Some("enough".into()), ..Heartbeat::default() },
+            Instant::now(),
+        );
+        beats.heard(Heartbeat::default(), Instant::now());
         assert_eq!(beats.wanted().stop.as_deref(), Some("enough"));
     }
 
@@ -169,11 +182,11 @@ mod tests {
             from: throng_observation::RunTime(9),
             ended: Vec::new(),
         };
-        let beat = |numbers: &[u32]| Beat {
+        let beat = |numbers: &[u32]| Heartbeat {
             reassigned: numbers.iter().map(|number| given(*number)).collect(),
-            ..Beat::default()
+            ..Heartbeat::default()
         };
-        let told = |beat: Beat| {
+        let told = |beat: Heartbeat| {
             beats.heard(beat, Instant::now());
             beats.wanted().reassigned.iter().map(|given| given.number).collect::<Vec<_>>()
         };
@@ -186,12 +199,12 @@ mod tests {
     #[test]
     fn a_worker_that_was_given_up_or_hears_nothing_stops() {
         let beats = beats();
-        beats.heard(Beat { lost: vec![0], ..Beat::default() }, Instant::now());
+        beats.heard(Heartbeat { lost: vec![0], ..Heartbeat::default() }, Instant::now());
         assert_eq!(beats.wanted().stop, None);
-        beats.heard(Beat { lost: vec![0, 1], ..Beat::default() }, Instant::now());
+        beats.heard(Heartbeat { lost: vec![0, 1], ..Heartbeat::default() }, Instant::now());
         assert!(beats.wanted().stop.is_some_and(|why| why.contains("declared this worker lost")));
         let long_ago = Instant::now().checked_sub(SILENCE_MAX + Duration::from_millis(1));
-        beats.heard(Beat::default(), long_ago.expect("the machine runs for longer"));
+        beats.heard(Heartbeat::default(), long_ago.expect("the machine runs for longer"));
         assert!(
             beats.is_silent()
                 && beats

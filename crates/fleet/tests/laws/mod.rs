@@ -6,7 +6,8 @@
 use std::io::Cursor;
 
 use throng_fleet::message::{
-    Beat, Call, Decision, Offer, Order, Prepared, Pulse, Start, TimeAsked, TimeSaid, read, write,
+    Call, Decision, Heartbeat, Offer, Order, Prepared, Pulse, Start, TimeAsked, TimeSaid, read,
+    write,
 };
 use throng_fleet::spool::{Batch, BatchKind};
 use throng_fleet::spool_file::{self, SpoolFile};
@@ -34,7 +35,7 @@ pub(crate) fn message(bytes: &[u8]) {
             }
         )*};
     }
-    survive!(Call, Offer, Order, Prepared, Start, Beat, Pulse, Decision, TimeAsked, TimeSaid);
+    survive!(Call, Offer, Order, Prepared, Start, Heartbeat, Pulse, Decision, TimeAsked, TimeSaid);
 }
 
 /// A batch of rows; also these bytes as the rows of a batch that was not deflated.
