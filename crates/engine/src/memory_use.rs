@@ -16,12 +16,12 @@ use crate::health::parse_kb;
 pub(crate) struct MemoryUse {
     /// The share in use of what the process may have.
     pub(crate) ratio: f64,
-    of: Whose,
+    of: MemoryOwner,
 }
 
 /// Whose memory it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Whose {
+enum MemoryOwner {
     Machine,
     /// A control group's, which others in it may use, too.
     Group {
@@ -35,10 +35,10 @@ enum Whose {
 impl std::fmt::Display for MemoryUse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.of {
-            Whose::Machine => {
+            MemoryOwner::Machine => {
                 write!(f, "the generator uses {:.0} % of the machine's memory", self.ratio * 1e2)
             }
-            Whose::Group { in_use, own_bytes } => write!(
+            MemoryOwner::Group { in_use, own_bytes } => write!(
                 f,
                 "the generator's control group has {:.0} % of its memory in use, {:.0} MB of it \
                  the generator's own",
@@ -168,9 +168,9 @@ fn memory_use(
     let resident = parse_kb(status, "VmRSS").zip(of_machine);
     let machine = resident.map_or(0.0, |(used, all)| share(used, all));
     let charged = charged_bytes(status).unwrap_or(0);
-    let of_machine = MemoryUse { ratio: machine, of: Whose::Machine };
+    let of_machine = MemoryUse { ratio: machine, of: MemoryOwner::Machine };
     let of_group = |group: GroupUse| {
-        let of = Whose::Group { in_use: group.in_use(charged), own_bytes: charged };
+        let of = MemoryOwner::Group { in_use: group.in_use(charged), own_bytes: charged };
         MemoryUse { ratio: group.ratio(charged), of }
     };
     let nearer =
@@ -206,7 +206,7 @@ mod tests {
 
     fn used(of_machine: Option<u64>, groups: &[(u64, Option<u64>, u64)]) -> (f64, bool) {
         let used = all_used(of_machine, groups);
-        (used.ratio, used.of == Whose::Machine)
+        (used.ratio, used.of == MemoryOwner::Machine)
     }
 
     /// A folder with these files.

@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 
 use super::http3::Http3;
 use super::origin::{Key, Origin};
-use super::pool::{Failed, Kept, Lease, Leased, Pool, Shared};
+use super::pool::{Failed, Lease, Leased, OriginPool, Pool, Shared};
 use crate::sockets::Dialer;
 
 /// The head start of QUIC (`kDefaultRTT` in `GetTimeDelayForWaitingJob` of
@@ -80,7 +80,7 @@ impl Pool {
         dialer: &Arc<Dialer>,
         source: Option<IpAddr>,
         (key, port): (&Key, u16),
-        kept: &Kept,
+        kept: &OriginPool,
         except: Option<&Failed>,
     ) -> watch::Receiver<Outcome> {
         let mut attempt = kept.attempt.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +119,7 @@ impl Attempt {
     }
 }
 
-impl Kept {
+impl OriginPool {
     /// The connection of the attempt for one more request.
     fn lease_of_attempt(&self, connection: Arc<Http3>, opening: Opening) -> Lease {
         let connection = Leased::Shared(Shared::Http3(connection));

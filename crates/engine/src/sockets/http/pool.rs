@@ -40,12 +40,12 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct State {
-    origins: Mutex<Vec<(Key, Arc<Kept>)>>,
+    origins: Mutex<Vec<(Key, Arc<OriginPool>)>>,
     opened: AtomicU32,
 }
 
 /// The connections to one origin.
-pub(super) struct Kept {
+pub(super) struct OriginPool {
     /// Free places for HTTP/1.1 connections in use. A new one is opened only when none is idle, so
     /// that those in use and those idle are never more than [`HTTP1_MAX`] together.
     places: Arc<Semaphore>,
@@ -102,7 +102,7 @@ pub(super) struct Lease {
 }
 
 pub(super) enum Leased {
-    Http1 { connection: Box<Http1>, kept: Arc<Kept>, _place: OwnedSemaphorePermit },
+    Http1 { connection: Box<Http1>, kept: Arc<OriginPool>, _place: OwnedSemaphorePermit },
     Shared(Shared),
 }
 
@@ -192,7 +192,7 @@ impl Pool {
         self.state.opened.fetch_add(1, Ordering::Relaxed)
     }
 
-    pub(super) fn kept(&self, key: &Key) -> Arc<Kept> {
+    pub(super) fn kept(&self, key: &Key) -> Arc<OriginPool> {
         let mut origins = self.state.origins.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, kept)) = origins.iter().find(|(known, _)| known == key) {
             return Arc::clone(kept);
@@ -200,7 +200,7 @@ impl Pool {
         if origins.len() >= ORIGINS_MAX {
             origins.retain(|(_, kept)| Arc::strong_count(kept) > 1);
         }
-        let kept = Arc::new(Kept {
+        let kept = Arc::new(OriginPool {
             places: Arc::new(Semaphore::new(HTTP1_MAX)),
             idle: Mutex::default(),
             shared: tokio::sync::Mutex::default(),
@@ -213,7 +213,7 @@ impl Pool {
     }
 }
 
-impl Kept {
+impl OriginPool {
     /// Waits for a free place.
     async fn place(&self) -> Result<OwnedSemaphorePermit, ChannelError> {
         let place = Arc::clone(&self.places).acquire_owned().await;
@@ -319,7 +319,7 @@ impl Lease {
 
 /// Parks connections that are not used within [`PARKED_AFTER`]; not those of a participant that has
 /// left by then.
-async fn park_unused(kept: Weak<Kept>) {
+async fn park_unused(kept: Weak<OriginPool>) {
     tokio::time::sleep(PARKED_AFTER).await;
     if let Some(kept) = kept.upgrade() {
         kept.park_unused();
@@ -355,7 +355,7 @@ struct Open<'a> {
     dialer: &'a Dialer,
     source: Option<IpAddr>,
     key: &'a Key,
-    kept: &'a Kept,
+    kept: &'a OriginPool,
 }
 
 impl Open<'_> {
