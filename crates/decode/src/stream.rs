@@ -69,7 +69,7 @@ impl TappedStream {
             })
         });
         let decoder = decoder.transpose()?;
-        let file = options.keep.as_ref().map(|path| Kept::create(path, first)).transpose()?;
+        let file = options.keep.as_ref().map(|path| StreamFile::create(path, first)).transpose()?;
         let (give, given) = sync_channel(WAITING_MAX);
         let its_meter = Arc::clone(&meter);
         let feeder = std::thread::Builder::new()
@@ -141,7 +141,7 @@ fn unix_ns() -> u64 {
 fn feed(
     frames: &Receiver<CodedFrame>,
     decoder: Option<(Decoder, Feed)>,
-    mut file: Option<Kept>,
+    mut file: Option<StreamFile>,
     meter: &Mutex<StreamMeter>,
 ) -> Result<(), DecodeError> {
     let (decoder, mut input) = decoder.unzip();
@@ -171,14 +171,14 @@ fn create(path: &Path) -> std::io::Result<File> {
 }
 
 /// A stream's file.
-struct Kept {
+struct StreamFile {
     path: PathBuf,
     file: BufWriter<File>,
     first_unix_ns: u64,
     buffer: Vec<u8>,
 }
 
-impl Kept {
+impl StreamFile {
     fn create(path: &Path, first: &CodedFrame) -> Result<Self, DecodeError> {
         let header =
             matroska::header(first.codec, SIZE_GUESSED).ok_or(DecodeError::Codec(first.codec))?;

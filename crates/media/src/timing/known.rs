@@ -68,16 +68,16 @@ pub(super) struct KnownSegment {
 
 /// Known segments, shared by all readers.
 #[derive(Clone, Debug, Default)]
-pub(super) struct KnownSegments(Arc<Mutex<Kept>>);
+pub(super) struct KnownSegments(Arc<Mutex<SegmentStore>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct SegmentStore {
     segments: HashMap<SegmentId, Entry>,
     /// Counts from 0 on the segments that were added.
     added: u64,
 }
 
-impl Kept {
+impl SegmentStore {
     /// Forgets those that were read first, and those that nobody reads to the end, where there are
     /// too many.
     fn forget(&mut self) {
@@ -136,7 +136,7 @@ impl KnownSegments {
         kept.forget();
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, SegmentStore> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

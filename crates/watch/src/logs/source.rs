@@ -49,7 +49,7 @@ pub(super) struct Journal {
     child: Child,
     _registered: Started,
     pub(super) lines: ChildStdout,
-    complaints: Option<ChildStderr>,
+    stderr: Option<ChildStderr>,
 }
 
 impl Journal {
@@ -73,16 +73,16 @@ impl Journal {
         let Some(lines) = child.stdout.take() else {
             return Err(format!("the journal of {unit}: no pipe"));
         };
-        let complaints = child.stderr.take();
-        Ok(Self { child, _registered: registered, lines, complaints })
+        let stderr = child.stderr.take();
+        Ok(Self { child, _registered: registered, lines, stderr })
     }
 
     /// Ends it and returns what it wrote to standard error.
     pub(super) fn end(mut self) -> String {
         let _ = self.child.kill();
         let mut said = Vec::new();
-        if let Some(complaints) = self.complaints.take() {
-            let _ = complaints.take(4_096).read_to_end(&mut said);
+        if let Some(stderr) = self.stderr.take() {
+            let _ = stderr.take(4_096).read_to_end(&mut said);
         }
         super::redacted(&said)
     }

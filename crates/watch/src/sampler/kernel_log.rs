@@ -101,7 +101,7 @@ impl KernelLog {
 struct LoggedEnds {
     ends: VecDeque<LoggedEnd>,
     /// What was said of the lack of memory for which a process is killed next.
-    lack: Lack,
+    lack: MemoryShortage,
 }
 
 /// An end in the log.
@@ -124,7 +124,7 @@ impl LoggedEnd {
 
 /// What the kernel logs of a lack of memory before it says whom it killed.
 #[derive(Debug, Default)]
-struct Lack {
+struct MemoryShortage {
     /// The control group that has reached its limit; `None` if that was the host.
     full: Option<String>,
     /// The control group of the victim.
@@ -145,7 +145,7 @@ impl LoggedEnds {
         }
         let text = text.lines().next().unwrap_or_default();
         if text.contains(" invoked oom-killer: ") {
-            self.lack = Lack::default();
+            self.lack = MemoryShortage::default();
         } else if self.lack.learn(text) {
             return;
         }
@@ -160,7 +160,7 @@ impl LoggedEnds {
     }
 }
 
-impl Lack {
+impl MemoryShortage {
     /// Notes what the line says of it, if it does.
     fn learn(&mut self, text: &str) -> bool {
         if let Some(usage) = text.strip_prefix("memory: usage ") {
