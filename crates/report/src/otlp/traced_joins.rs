@@ -25,14 +25,14 @@ pub(super) struct TracedJoins {
     /// Of the seconds before this one nobody else gets a trace: it may have had one and be
     /// forgotten.
     decided_before: i64,
-    told: HashMap<ParticipantId, Told>,
+    told: HashMap<ParticipantId, JoinProgress>,
     /// Whose sessions are over, and the seconds of their joins, in the order of their ends.
     over: VecDeque<(ParticipantId, i64)>,
 }
 
 /// What was said of a participant.
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct JoinProgress {
     /// A bit for each phase.
     phases: u32,
     is_over: bool,
@@ -69,7 +69,7 @@ impl TracedJoins {
             return None;
         }
         *taken += 1;
-        self.told.insert(participant, Told::default());
+        self.told.insert(participant, JoinProgress::default());
         Some(trace)
     }
 
