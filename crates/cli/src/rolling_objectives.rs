@@ -18,10 +18,10 @@ const KEPT_MAX: usize = 20_000;
 
 /// The rows of the window; clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct RollingObjectives(Arc<Mutex<Kept>>);
+pub(crate) struct RollingObjectives(Arc<Mutex<RunSoFar>>);
 
 #[derive(Debug)]
-struct Kept {
+struct RunSoFar {
     run: RunData,
     participants: Places<ParticipantId>,
     tracks: Places<(ParticipantId, TrackId)>,
@@ -41,7 +41,7 @@ struct Places<K> {
 
 impl RollingObjectives {
     pub(crate) fn new(info: RunInfo) -> Self {
-        Self(Arc::new(Mutex::new(Kept {
+        Self(Arc::new(Mutex::new(RunSoFar {
             run: RunData { info, ..RunData::default() },
             participants: Places::new(),
             tracks: Places::new(),
@@ -65,7 +65,7 @@ impl RollingObjectives {
     }
 }
 
-impl Kept {
+impl RunSoFar {
     fn take(&mut self, row: &Row) {
         let run = &mut self.run;
         match row {

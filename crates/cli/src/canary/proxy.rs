@@ -30,10 +30,10 @@ const REFUSED: u8 = 5;
 
 /// The connections and candidates that browsers were refused, each once.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Refusals(Arc<Mutex<Kept>>);
+pub(super) struct Refusals(Arc<Mutex<RefusedNames>>);
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RefusedNames {
     named: BTreeSet<String>,
     unreported: Vec<String>,
 }

@@ -20,8 +20,8 @@ use tokio::time::{sleep, timeout};
 use super::Site;
 use super::counted::Counted;
 use super::limits::Limits;
-use super::meant::refusal;
 use super::reply::{Body, Make, Reply, Whole, of_stream, of_whole, text};
+use super::request_guard::refusal;
 
 /// Answers on `socket`, for which a host was asked, until the sender of `stopped` is gone.
 pub(super) async fn run(

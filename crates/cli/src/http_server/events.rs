@@ -21,7 +21,7 @@ pub(crate) struct Reader {
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Took {
+pub(crate) enum SendOutcome {
     /// It waits for the reader.
     Yes,
     /// Too many wait: the reader is slower than the page.
@@ -37,11 +37,11 @@ impl Reader {
     }
 
     /// Sends a message, and waits for nobody.
-    pub(crate) fn send(&self, message: &Bytes) -> Took {
+    pub(crate) fn send(&self, message: &Bytes) -> SendOutcome {
         match self.messages.try_send(message.clone()) {
-            Ok(()) => Took::Yes,
-            Err(TrySendError::Full(_)) => Took::TooSlow,
-            Err(TrySendError::Closed(_)) => Took::Left,
+            Ok(()) => SendOutcome::Yes,
+            Err(TrySendError::Full(_)) => SendOutcome::TooSlow,
+            Err(TrySendError::Closed(_)) => SendOutcome::Left,
         }
     }
 }
@@ -94,12 +94,12 @@ mod tests {
         let (reader, events) = stream();
         let message = Bytes::from_static(b"data: 1\n\n");
         for _ in 0..WAITING_MAX {
-            assert_eq!(reader.send(&message), Took::Yes);
+            assert_eq!(reader.send(&message), SendOutcome::Yes);
         }
-        assert_eq!(reader.send(&message), Took::TooSlow);
+        assert_eq!(reader.send(&message), SendOutcome::TooSlow);
         assert!(!reader.has_left());
         drop(events);
-        assert_eq!(reader.send(&message), Took::Left);
+        assert_eq!(reader.send(&message), SendOutcome::Left);
         assert!(reader.has_left());
     }
 

@@ -5,8 +5,8 @@ mod connection;
 mod counted;
 mod events;
 mod limits;
-mod meant;
 mod reply;
+mod request_guard;
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -15,7 +15,7 @@ use hyper::Request;
 use crate::args::ListenAddress;
 use crate::background::{Background, give_way};
 use crate::console::CliError;
-pub(crate) use events::{Reader, Took, stream};
+pub(crate) use events::{Reader, SendOutcome, stream};
 use limits::Limits;
 pub(crate) use reply::{Reply, document, is_read, only_read, text, whole};
 

@@ -8,7 +8,7 @@ mod choose;
 mod chosen;
 mod ending;
 mod folder;
-mod left;
+mod leftovers;
 mod machine;
 mod needs;
 mod options;
@@ -61,7 +61,7 @@ pub(crate) fn prove(command: &Prove) -> Result<Exit, CliError> {
 fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     let kind = options.kind;
     if let Some(folder) = &command.undo {
-        return left::undo(folder);
+        return leftovers::undo(folder);
     }
     if let Some(file) = &command.markdown {
         named_file::check("--markdown", file)?;
@@ -85,7 +85,7 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let mut machine = Machine::taken_for(&plan)?;
     let own = folder.as_ref().map(MatrixFolder::journal).unwrap_or_default();
-    left::check_others(&own, &machine, kind)?;
+    leftovers::check_others(&own, &machine, kind)?;
     let folder = match folder {
         Some(folder) => folder,
         None => {
@@ -95,10 +95,10 @@ fn experiment(command: &Matrix, options: Options) -> Result<Exit, CliError> {
     };
     let _at_work = at_work(folder.path());
     let mut journal = Journal::open(&folder.journal()).map_err(CliError::usage)?;
-    let listed = left::Listed::enter(&folder.journal());
+    let listed = leftovers::Listed::enter(&folder.journal());
     let before = journal.undos();
-    left::undo_all(&mut journal);
-    left::check_own(before, &machine, &folder)?;
+    leftovers::undo_all(&mut journal);
+    leftovers::check_own(before, &machine, &folder)?;
     let progress = Progress::default();
     let page = port.map(|port| progress.serve(port, &interrupt)).transpose()?;
     page.iter().for_each(|page| page.shows(Source::Matrix(folder.path().to_owned())));

@@ -9,7 +9,7 @@ use throng_report::html::live::{Part, Sent, Served, parts, to_json};
 
 use super::source::{Source, Stamp};
 use crate::console::CliError;
-use crate::http_server::{Reader, Reply, Took, document, stream};
+use crate::http_server::{Reader, Reply, SendOutcome, document, stream};
 use crate::secrets;
 
 /// The least time between the beginnings of two renderings.
@@ -79,7 +79,7 @@ impl LivePage {
         self.refresh(now);
         let (reader, events) = stream();
         let whole = self.whole.get_or_insert_with(|| message(&self.sent.all()));
-        if reader.send(whole) == Took::Yes {
+        if reader.send(whole) == SendOutcome::Yes {
             self.readers.push(reader);
         }
         Reply::Events(events)
@@ -171,8 +171,8 @@ impl LivePage {
         let mut slow = 0;
         self.readers.retain(|reader| {
             let took = reader.send(&news);
-            slow += u32::from(took == Took::TooSlow);
-            took == Took::Yes
+            slow += u32::from(took == SendOutcome::TooSlow);
+            took == SendOutcome::Yes
         });
         self.dropped += slow;
     }

@@ -7,7 +7,7 @@
 //! nothing.
 
 mod collecting;
-mod left;
+mod interrupted;
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use throng_fleet::Coordinator;
 
-use self::left::Left;
+use self::interrupted::InterruptedRun;
 use super::record::{Collected, Record};
 use super::{bus, bus_wait, may_be_plain, reached};
 use crate::args::{Common, duration};
@@ -38,7 +38,7 @@ pub(crate) fn resume(run: &Path, common: &Common) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let folder = kept::run_folder(run);
     let _locked = lock(&folder)?;
-    let left = Left::read(folder)?;
+    let left = InterruptedRun::read(folder)?;
     if let Some(why) = left.is_complete() {
         say(&why);
         return Ok(Exit::Met);

@@ -51,7 +51,7 @@ struct Decided {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredMatrix {
     /// The matrix file.
     file: PathBuf,
     options: Options,
@@ -73,7 +73,7 @@ impl MatrixFolder {
         let wrong = |error| CliError::usage(format!("{}: {error}", path.display()));
         create_private(path).map_err(wrong)?;
         let folder = Self { path: path.canonicalize().map_err(wrong)? };
-        let kept = Kept { file: plan.file.clone(), options: plan.options.kept() };
+        let kept = StoredMatrix { file: plan.file.clone(), options: plan.options.kept() };
         let kept = serde_json::to_string_pretty(&kept).map_err(CliError::invalid)?;
         folder.put(MATRIX, &masked_toml(&plan.text))?;
         folder.put(SCENARIO, &masked_toml(&plan.scenario_text))?;
@@ -125,7 +125,7 @@ impl MatrixFolder {
         Ok(MatrixPlan { is_stored: true, ..self.plan_of(Ok)? })
     }
 
-    fn kept(&self) -> Result<Kept, CliError> {
+    fn kept(&self) -> Result<StoredMatrix, CliError> {
         serde_json::from_str(&self.text(OPTIONS)?).map_err(|error| {
             CliError::usage(format!("{}: {error}", shown(&self.path.join(OPTIONS))))
         })

@@ -19,7 +19,7 @@ use crate::args::{Common, networks};
 use crate::console::{CliError, Exit, Interrupt};
 
 /// A run whose coordinator is gone.
-pub(super) struct Left {
+pub(super) struct InterruptedRun {
     pub(super) folder: PathBuf,
     pub(super) record: Record,
     /// Its information, without rows.
@@ -28,7 +28,7 @@ pub(super) struct Left {
     shares: Shares,
 }
 
-impl Left {
+impl InterruptedRun {
     pub(super) fn read(folder: PathBuf) -> Result<Self, CliError> {
         let run = RunFolder::outline(&folder).map_err(CliError::unread)?;
         let shown = folder.display();
