@@ -5,8 +5,8 @@
 //! evidence that it depends on ([`Evidence::decides`]; the first line if it marks none). One of
 //! these lines must be higher under the failing load than at the baseline and than under every load
 //! that passed. Errors that grew from nothing evenly through the limit count if users were worse
-//! where they were counted (`context/user_impact.rs`); where that cannot be told, they make a suspect at
-//! most.
+//! where they were counted (`context/user_impact.rs`); where that cannot be told, they make a
+//! suspect at most.
 
 use super::{Candidate, Evidence, GENERATOR};
 use crate::context::Change;

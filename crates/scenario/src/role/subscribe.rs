@@ -19,14 +19,14 @@ pub(super) const SUBSCRIBE: AsFile<Subscription, SubscribeFile> = AsFile { read,
 #[serde(untagged)]
 pub(super) enum SubscribeFile {
     /// The same for video and audio.
-    Word(Whom),
+    Word(SubscribePolicyName),
     /// Video and audio separately.
     Table(SubscribeTable),
 }
 
 /// `all`, `none`, or the last N speakers, such as `last_speakers(10)`.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Whom(
+pub(super) struct SubscribePolicyName(
     #[schemars(regex(pattern = r"^(all|none|last_speakers\(\s*[1-9]\d*\s*\))$"))] String,
 );
 
@@ -35,13 +35,13 @@ pub(super) struct Whom(
 #[schemars(deny_unknown_fields)]
 pub(super) struct SubscribeTable {
     /// Whose video is received.
-    video: Option<Whom>,
+    video: Option<SubscribePolicyName>,
     /// Whose audio is received.
-    audio: Option<Whom>,
+    audio: Option<SubscribePolicyName>,
 }
 
 fn write(subscription: &Subscription) -> SubscribeFile {
-    let whom = |policy: SubscribePolicy| Whom(policy.name());
+    let whom = |policy: SubscribePolicy| SubscribePolicyName(policy.name());
     let Subscription { video, audio } = *subscription;
     if video == audio {
         return SubscribeFile::Word(whom(video));
