@@ -130,8 +130,8 @@ fn last_line(text: &str) -> &str {
     text.rsplit('\n').next().unwrap_or_default()
 }
 
-/// Whether a text ends with a command. One that begins a message may be in any case; elsewhere small
-/// letters are those of a sentence.
+/// Whether a text ends with a command. One that begins a message may be in any case; elsewhere
+/// small letters are those of a sentence.
 fn ends_with_command(text: &str) -> bool {
     let before = text.trim_end_matches(|c: char| c.is_ascii_alphanumeric());
     let word = text.get(before.len()..).unwrap_or_default();
