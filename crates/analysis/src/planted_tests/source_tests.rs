@@ -31,6 +31,9 @@ fn counts(sim: &mut SimulatedRun, is_marked: bool, bytes: fn(Moment) -> f64) {
     sim.put("nic.rx_bytes", &loopback, Unit::BytesPerSecond, None, |m| 125e3 * m.users);
 }
 
+/// What the server counts of its source, bytes a second.
+type Counted = fn(Moment) -> f64;
+
 fn stops(m: Moment) -> f64 {
     if m.over { 2e3 } else { 125e3 }
 }
@@ -47,7 +50,7 @@ fn goes_on(_: Moment) -> f64 {
 #[test]
 fn what_a_server_counts_of_its_sources_shows_on_one_host_that_they_stopped() {
     use BottleneckVerdict::{Bottleneck, Suspect};
-    let all: [(bool, fn(Moment) -> f64, BottleneckVerdict); 4] = [
+    let all: [(bool, Counted, BottleneckVerdict); 4] = [
         (true, stops, Bottleneck),
         (true, vanishes, Bottleneck),
         (true, goes_on, Suspect),

@@ -153,7 +153,7 @@ impl Playback {
 
     /// The position at `now`.
     fn at(&self, now: Instant) -> Duration {
-        let Position { at, moves_since, scale } = self.position;
+        let Position { at, moves_since, scale, .. } = self.position;
         let moved_s = moves_since
             .map_or(0.0, |since| now.saturating_duration_since(since).as_secs_f64())
             * scale;
@@ -172,7 +172,7 @@ impl Playback {
 
     /// When the recording has been played to its end, or backwards to its beginning.
     pub(super) fn end_at(&self) -> Option<Instant> {
-        let Position { at, moves_since, scale } = self.position;
+        let Position { at, moves_since, scale, .. } = self.position;
         let left_s = self.left(at)?.as_secs_f64() / scale.abs().max(SCALE_MIN);
         moves_since?.checked_add(Duration::try_from_secs_f64(left_s).ok()?)
     }

@@ -163,7 +163,7 @@ mod tests {
                     // It names no requests, and always asks for all of it.
                     match &mut expected {
                         PeerCommand::Request { request, from_byte, .. } => {
-                            (*request, *from_byte) = (0, 0)
+                            (*request, *from_byte) = (0, 0);
                         }
                         PeerCommand::Segment { request, .. }
                         | PeerCommand::Absent { request, .. }
