@@ -638,7 +638,9 @@ impl Receiver {
 /// Since when each track is silent that may be over at `now`. One that had no media is over with
 /// the last of those that had: until then it is missing. Where none had any, there may be none.
 fn over_since(tracks: &[Track], expected: Option<Expected>, now: Instant) -> Vec<Option<Instant>> {
-    let own = |track: &Track| track.over_since(expected, now);
+    let is_silent = |track: &Track| now >= track.silent_since + SILENCE_MIN;
+    let are_all_silent = tracks.iter().filter(|track| track.has_media).all(is_silent);
+    let own = |track: &Track| track.over_since(expected, now, are_all_silent);
     let later = |one: Option<Instant>, other: Option<Instant>| Some(one?.max(other?));
     let last = tracks.iter().filter(|track| track.has_media).map(own).reduce(later);
     let of = |track: &Track| if track.has_media { own(track) } else { last.unwrap_or(own(track)) };
@@ -647,11 +649,17 @@ fn over_since(tracks: &[Track], expected: Option<Expected>, now: Instant) -> Vec
 
 impl Track {
     /// Since when it is silent, if it may be over at `now`: the server has said so, or it fell
-    /// silent so near the end of the recording that only more media refutes it.
-    fn over_since(&self, expected: Option<Expected>, now: Instant) -> Option<Instant> {
+    /// silent so near the end of the recording that only more media refutes it; with all the others
+    /// also long after the end, which a slow server reaches late.
+    fn over_since(
+        &self,
+        expected: Option<Expected>,
+        now: Instant,
+        are_all_silent: bool,
+    ) -> Option<Instant> {
         let is_near = |until: Instant| {
-            now + END_UNSURE >= until
-                && self.silent_since.saturating_duration_since(until) <= END_UNSURE
+            let late = self.silent_since.saturating_duration_since(until);
+            now + END_UNSURE >= until && (are_all_silent || late <= END_UNSURE)
         };
         let may_be_over = expected?.until.is_some_and(is_near) || self.has_ended;
         (may_be_over && now >= self.silent_since + SILENCE_MIN).then_some(self.silent_since)

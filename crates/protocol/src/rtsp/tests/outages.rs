@@ -67,6 +67,20 @@ fn a_track_that_stops_long_after_the_end_was_due_is_missing() {
     assert_eq!(missing_audio(&fixture), [true; 5]);
 }
 
+/// Twenty seconds of video at 80 percent of real time, and then its end, without a word.
+#[test]
+fn the_late_end_of_a_recording_that_comes_slowly_is_no_freeze() {
+    let mut fixture = playing(20, "");
+    for sequence in 0..100 {
+        fixture.wait(Duration::from_millis(250));
+        fixture.receives(&frame(0, sequence));
+    }
+    fixture.wait(Duration::from_millis(1_100));
+    fixture.answers("PLAY", "200 OK", "Session: 77\r\n", "");
+    let frozen = of(&fixture, 0).iter().map(|it| it.counters.freeze_count).sum::<u64>();
+    assert_eq!(frozen, 0);
+}
+
 /// Ten seconds of video at 80 percent of real time; at the end of each second its last frame is
 /// two tenths old.
 #[test]
