@@ -274,13 +274,15 @@ impl SegmentLane {
         Ok(())
     }
 
-    /// How large the pictures of a segment are, by its media, else by its playlist. Those of one
-    /// rendition stay as large as they are, unless the source changes.
+    /// How large the pictures of a segment are: by its media, by that before it in the same
+    /// rendition, which may be the last to have said it, else by its playlist.
     fn tell_size(&mut self, context: &mut Context<'_>, media: &SegmentDownload) {
         let begins_us = media.begins_us.unwrap_or(media.segment.starts_us);
         let said = self.renditions.get(self.current).and_then(|rendition| rendition.resolution);
         let seen = media.reader.picture_size();
-        let lines = seen.map(|(width, height)| width.min(height));
+        let before = self.shown.filter(|(rendition, _)| *rendition == self.current);
+        let known = seen.or(before.map(|(_, size)| size));
+        let lines = known.map(|(width, height)| width.min(height));
         if let Some(lines) = lines.or(said.and_then(|lines| u16::try_from(lines).ok())) {
             context.timeline.sized(begins_us, lines);
         }
