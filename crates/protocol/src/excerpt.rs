@@ -19,18 +19,20 @@ pub(crate) fn without<'s>(text: &str, secrets: impl IntoIterator<Item = &'s str>
     let secrets = secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN);
     secrets.fold(text.to_owned(), |text, secret| {
         let text = text.replace(secret, HIDDEN);
-        match cut_within(&text, secret) {
-            Some(before) => format!("{before}{HIDDEN}"),
-            None => text,
-        }
+        // Words may follow what was cut.
+        let parts: Vec<&str> = text.split(CUT).collect();
+        let Some((last, cut)) = parts.split_last() else { return text };
+        let mut hidden: String =
+            cut.iter().flat_map(|part| [until(part, secret), HIDDEN]).collect();
+        hidden.push_str(last);
+        hidden
     })
 }
 
 /// What stands before the beginning of a secret within which [`excerpt`] has cut a text.
-fn cut_within<'t>(text: &'t str, secret: &str) -> Option<&'t str> {
-    let cut = text.strip_suffix(CUT)?;
+fn until<'t>(cut: &'t str, secret: &str) -> &'t str {
     let mut lengths = (SECRET_BYTES_MIN..secret.len()).rev();
-    lengths.find_map(|length| cut.strip_suffix(secret.get(..length)?))
+    lengths.find_map(|length| cut.strip_suffix(secret.get(..length)?)).unwrap_or(cut)
 }
 
 /// The beginning of `text` on one line, at most 200 characters; control and invisible characters
@@ -87,6 +89,7 @@ mod tests {
         for (text, shown) in [
             ("no S3CRET-1 here", "no … here"),
             ("no S3CRET…", "no …"),
+            ("`text S3CRET…` in place of S3CRET-1", "`text …` in place of …"),
             ("no S3C…", "no S3C…"),
             ("no S3CRET", "no S3CRET"),
         ] {
