@@ -83,6 +83,32 @@ fn cut_off() -> RunData {
     run
 }
 
+/// A server that ends each session after a minute, say: the last two end together.
+#[test]
+fn a_server_that_disconnects_one_after_the_other_has_not_lost_its_source() {
+    let mut run = cut_off();
+    for (id, row) in (0..).zip(&mut run.participants) {
+        row.ended_at = row.ended_at.map(|at| RunTime(at.0 - 1_000_000 * id));
+    }
+    event(&mut run, 0, "media", 7, None);
+    assert_ne!(cause(&run).finding.as_deref(), Some("source_stopped"));
+}
+
+/// What the server counts stops, and what comes in on the interface does not: the server hangs.
+#[test]
+fn a_server_that_no_longer_counts_what_still_comes_in_proves_nothing() {
+    let mut sim = SimulatedRun::new();
+    counts(&mut sim, true, stops);
+    sim.put("nic.rx_bytes", &[("interface", "eth0")], Unit::BytesPerSecond, None, |_| 130e3);
+    let lost = (FailureReason::MediaLost, "no media for 10 s");
+    let found = cause(&without_media(&mut sim, &REACHED, &lost));
+    assert_eq!(
+        (found.verdict, found.evidence[1].counter.as_str()),
+        (BottleneckVerdict::Suspect, "nic.rx_bytes of eth0"),
+        "{found:#?}"
+    );
+}
+
 #[test]
 fn a_server_that_disconnects_all_at_once_and_lives_on_may_have_lost_its_source() {
     let mut run = cut_off();

@@ -46,6 +46,11 @@ fn of_cohort(context: &Context<'_>, rows: &[&ParticipantRow]) -> Option<Loss> {
     // One that plays on, or left by itself, is `None`.
     let ends: Vec<RunTime> =
         there.map(|(_, end)| end.filter(|at| *at <= last)).collect::<Option<_>>()?;
+    // A server that ends one after the other ends the last ones, too.
+    let before = |at: &&RunTime| at.0 < from.0;
+    if rows.iter().filter_map(|row| cut_off_at(row)).filter(|at| before(&at)).count() > ends.len() {
+        return None;
+    }
     let first = ends.iter().min()?;
     let is_all = ends.len() >= VIEWERS_MIN && has_lived_on(context, *first, last);
     is_all.then(|| Loss {

@@ -1,7 +1,7 @@
 //! What comes into the server from its sources: by its own counters that a knowledge pack names, or
 //! by the interfaces of its host. What came in before the crowd did comes no longer where the
-//! source stopped. What comes in with the crowd are its own packets, and end with the media. A
-//! server that hangs stops neither.
+//! source stopped. What comes in with the crowd are its own packets, and end with the media. What a
+//! server that hangs counts stops as well, but not what comes in on the interface.
 
 use std::collections::HashMap;
 
@@ -33,10 +33,17 @@ pub(super) struct Ingest {
 }
 
 impl Ingest {
-    /// That of the counter that fell most from `second` on.
+    /// That of the counter that fell most from `second` on; of the interface, where as much as
+    /// the server counted still comes in: a server that hangs counts nothing.
     pub(super) fn of(context: &Context<'_>, second: i64) -> Self {
+        let interface = of_interface(context);
+        let goes_on = interface.left().is_finite() && !interface.has_stopped();
+        let refutes = |counter: &Self| goes_on && interface.source >= counter.source;
         let least = |a: Self, b: Self| if b.left() < a.left() { b } else { a };
-        counted(context, second).into_iter().fold(of_interface(context), least)
+        match counted(context, second).into_iter().reduce(least) {
+            Some(counter) if !refutes(&counter) => least(interface, counter),
+            _ => interface,
+        }
     }
 
     /// Whether less than half of what came in without viewers still comes in.
