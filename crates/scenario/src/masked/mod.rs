@@ -68,11 +68,13 @@ fn is_reference(value: &str) -> bool {
         || without_scheme(value).split_whitespace().all(is_filled)
 }
 
-/// Whether a word is nothing but variables of a chat, also behind the word that says of what kind
-/// they are: `oauth:{token}`, or `:{token}` as the last word of a line of IRC.
+/// What stands before the colon of a word that is variables else: `oauth:{token}`, or `:{token}` as
+/// the last word of a line of IRC.
+const KINDS: [&str; 2] = ["", "oauth"];
+
+/// Whether a word is nothing but variables of a chat, also behind the word of their kind.
 fn is_filled(word: &str) -> bool {
-    let is_kind = |kind: &str| kind.chars().all(|c| c.is_ascii_alphabetic());
-    let parts = word.split_once(':').filter(|(kind, _)| is_kind(kind));
+    let parts = word.split_once(':').filter(|(kind, _)| KINDS.contains(kind));
     is_of_variables(parts.map_or(word, |(_, rest)| rest))
 }
 

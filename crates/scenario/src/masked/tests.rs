@@ -259,6 +259,7 @@ fn what_a_chat_says_is_shown_without_its_secrets_and_with_its_variables() {
         ("//me:S3CRET@h/x", "//…@h/x"),
         ("token={token}S3CRET", "token=…"),
         ("PASS oauth:S3CRET", "PASS …"),
+        ("PASS hunter:{nick}", "PASS …"),
         (":{nick}!S3CRET@h JOIN", "…@h JOIN"),
     ] {
         assert_eq!(masked_text(text), shown, "{text}");
