@@ -7,9 +7,13 @@ mod server;
 pub(super) use crowd::by_hand;
 pub(super) use judged::measure;
 
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use throng_folder::Folder;
 use throng_report::matrix::{MatrixRun, RunStatus};
 use throng_rig::{CpuTimes, Journal, RunningServer, SetupError, load_average, run_step};
 use throng_scenario::masked_text;
@@ -231,12 +235,27 @@ pub(super) fn command(plan: &MatrixPlan, between: Option<[u32; 2]>) -> Vec<Strin
 }
 
 /// A file of the server, in place of what has its name and not of what a link of that name leads
-/// to; for its owner alone: its variables may be secrets.
+/// to. A new one is its owner's alone: its variables may be secrets. Who may read one that was
+/// there, may still, such as the user as which the server runs.
 fn put_file(path: &Path, text: &str) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)?;
+    let named = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = named.unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let Ok(before) = path.symlink_metadata().and_then(only_a_file) else {
+        return throng_folder::put_as(path, text.as_bytes(), 0o600);
+    };
+    let name = path.file_name().unwrap_or_default();
+    Folder::open(folder)?.put_over(name, text.as_bytes(), before.mode())?;
+    let (user, group) = (before.uid(), before.gid());
+    let now = path.symlink_metadata()?;
+    if (now.uid(), now.gid()) == (user, group) {
+        return Ok(());
     }
-    throng_folder::put_as(path, text.as_bytes(), 0o600)
+    lchown(path, Some(user), Some(group))
+}
+
+fn only_a_file(found: Metadata) -> std::io::Result<Metadata> {
+    if found.is_file() { Ok(found) } else { Err(ErrorKind::NotFound.into()) }
 }
 
 /// An empty run folder, also where an earlier run was cut off, with one for the server's files.
@@ -267,6 +286,14 @@ mod tests {
         let mode = std::fs::symlink_metadata(&file).unwrap().permissions().mode();
         assert_eq!(mode & 0o7777, 0o600);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "secret");
+        // One that was there keeps who may read it.
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+        put_file(&file, "again").unwrap();
+        let mode = std::fs::symlink_metadata(&file).unwrap().permissions().mode();
+        assert_eq!(
+            (mode & 0o7777, std::fs::read_to_string(&file).unwrap()),
+            (0o640, "again".into())
+        );
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
     }
 }
