@@ -287,7 +287,7 @@ mod tests {
         assert_eq!(mode & 0o7777, 0o600);
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "secret");
         // One that was there keeps who may read it.
-        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o640)).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
         put_file(&file, "again").unwrap();
         let mode = std::fs::symlink_metadata(&file).unwrap().permissions().mode();
         assert_eq!(
