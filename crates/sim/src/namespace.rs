@@ -72,6 +72,9 @@ impl Namespace {
             &second.name,
         ])?;
         for (namespace, address) in [(&first, a), (&second, b)] {
+            // An address of IPv6 that comes a second later is another network to a browser, which
+            // breaks off what it fetches.
+            namespace.ip(&["link", "set", "v0", "addrgenmode", "none"])?;
             namespace.ip(&["addr", "add", &format!("{address}/24"), "dev", "v0"])?;
             namespace.ip(&["link", "set", "v0", "up"])?;
         }

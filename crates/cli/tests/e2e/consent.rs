@@ -107,6 +107,8 @@ impl Fixture {
     fn new() -> Self {
         let (crowd, servers) = Namespace::pair("consent", CROWD, AGREED).unwrap();
         servers.add_address(VICTIM).unwrap();
+        // A browser breaks off what it fetches when its network comes up.
+        crowd.when_running().unwrap();
         Self { crowd, servers, folder: tempfile::tempdir().unwrap() }
     }
 
@@ -327,7 +329,7 @@ fn browser_against(fixture: &Fixture, answer: &str) -> (Ran, Vec<Packet>, Vec<St
     run.signal("INT");
     let ran = run.wait();
     let packets = capture.stop();
-    assert_eq!(posts(), 2, "the viewer and the browser\n{ran}");
+    assert_eq!(posts(), 2, "the viewer and the browser: {:?}\n{ran}", server.asked());
     assert_eq!(victim.asked(), [""; 0], "{ran}");
     let run = throng_store::RunFolder::read(ran.folder()).unwrap();
     let refused = run.events.into_iter().filter(|event| event.kind == "canary_refused");
