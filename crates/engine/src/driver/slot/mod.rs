@@ -138,7 +138,7 @@ impl Slot {
                 self.ended = Some(self.outcome_after_grace(now, io));
                 return;
             }
-            _ => {}
+            LeaveState::UntilTheEnd | LeaveState::Until(_) | LeaveState::Leaving(_) => {}
         }
         if self.next_timeout.is_some_and(|at| at <= now) {
             self.tell_receive_lag(now, io);
