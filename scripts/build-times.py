@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Where the time of a build went: seconds by crate of this workspace, and of all dependencies together.
 
-    scripts/build-times.py HTML      the page of `cargo build --timings`, of which it reads the data in UNIT_DATA
+    scripts/build-times.py [HTML]      the page of `cargo build --timings`, of which it reads the data in UNIT_DATA;
+                                       by default target/cargo-timings/cargo-timing.html
 
 Seconds are those of a compilation, several of which run at a time. A crate's code is compiled as a library, once
 more with its unit tests, and its other targets are the binaries and integration tests.
@@ -12,7 +13,7 @@ import json
 import re
 import sys
 
-with open(sys.argv[1]) as page:
+with open((sys.argv[1:] or ["target/cargo-timings/cargo-timing.html"])[0]) as page:
     units = json.loads(re.search(r"const UNIT_DATA = (\[.*?\]);\n", page.read(), re.S)[1])
 
 SHAPES = ("library", "unit tests", "others", "all")

@@ -20,7 +20,7 @@ done
 echo "The stage plays 1 Mbit/s to each viewer, with one worker. How many, and why not more? About three minutes."
 status=0
 # On this host a second is enough time to join. The last line is the answer.
-"$throng" find "whep+$url" --budget 2m --start 8 --ceiling 300 --objective "connect p99 < 1s" \
+"$throng" find "whep+$url" --budget 150s --start 12 --ceiling 300 --objective "connect p99 < 1s" \
   --watch "pid=$stage" --plain --output "$run" | tee "$said" || status=$?
 
 [[ $status -ne 4 ]] ||

@@ -2,7 +2,7 @@
 # The checks that take too long for every landing, one after another; docs/testing.md says when to run which and
 # their times.
 #   scripts/proof.sh [STEP]...      long mutations fuzz miri sanitizers ring soak kills kubernetes collector
-#                                prometheus packages lab parquet stability fresh; all of them unless named
+#                                prometheus packages lab parquet stability coverage fresh; all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/steps.sh
@@ -28,11 +28,12 @@ parquet() {
     cargo nextest run -p throng-cli --locked --features parquet -E 'test(/(^|::)(tables|export)::/)'
 }
 stability() { make stability; }
+coverage() { scripts/coverage.sh; }
 # Has a table of its own.
 fresh() { env -u THRONG_STEPS scripts/fresh.sh; }
 
 [[ $# -gt 0 ]] || set -- long mutations fuzz miri sanitizers ring soak kills kubernetes collector prometheus packages \
-  lab parquet stability fresh
+  lab parquet stability coverage fresh
 for one in "$@"; do
   step "$one" "$one"
 done

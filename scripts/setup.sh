@@ -9,7 +9,7 @@ need_build=(gcc:gcc libc6-dev:/usr/include/stdio.h)
 need_test=(
   "${need_build[@]}"
   pkg-config:pkg-config binutils:readelf janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver coturn:turnserver
-  nftables:nft iproute2:ip libcap2-bin:setcap zstd:zstd procps:ps nginx-light:nginx libnginx-mod-rtmp:/usr/lib/nginx/modules/ngx_rtmp_module.so python3-venv:/usr/share/doc/python3-venv
+  nftables:nft iproute2:ip libcap2-bin:setcap zstd:zstd procps:ps curl:curl openssl:openssl nginx-light:nginx libnginx-mod-rtmp:/usr/lib/nginx/modules/ngx_rtmp_module.so python3-venv:/usr/share/doc/python3-venv
   libgstreamer1.0-dev:/usr/share/doc/libgstreamer1.0-dev
   libgstreamer-plugins-base1.0-dev:/usr/share/doc/libgstreamer-plugins-base1.0-dev
   gstreamer1.0-tools:gst-launch-1.0 gstreamer1.0-plugins-base:/usr/share/doc/gstreamer1.0-plugins-base

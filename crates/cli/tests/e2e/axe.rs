@@ -94,6 +94,7 @@ impl Judge {
     }
 }
 
+/// Twenty seconds of a browser: each kind of page, at three widths and in both schemes.
 #[test]
 fn no_page_has_a_serious_finding() {
     let Some(mut judge) = Judge::start() else { return };

@@ -210,6 +210,7 @@ fn a_browser_watches_a_mountpoint_of_janus() {
     agrees(&ran);
 }
 
+/// Twenty seconds: a verdict on a browser needs ten in which it and the crowd play.
 #[test]
 fn a_browser_in_a_meeting_on_livekit_sees_everybody_and_is_seen() {
     if !requires_root() || !LiveKit::is_installed() {

@@ -37,6 +37,7 @@ fn cut_off(signals: &[&str]) -> (Option<i32>, serde_json::Value) {
     report(&folder)
 }
 
+/// Half a minute: eight runs, one after another, each of which has to play before it is ended.
 #[test]
 fn a_signal_leaves_a_report_that_says_it_is_partial() {
     let ends: [&[&str]; 8] = [

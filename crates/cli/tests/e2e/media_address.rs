@@ -186,6 +186,7 @@ fn answers_from_another_address_fail_in_chromium_and_here() {
     assert!(detail.contains("answered from another address, 10.83.0.9:"), "{detail}");
 }
 
+/// Twenty seconds: three crowds that play, behind no NAT, behind one, and without an answer.
 #[test]
 fn behind_a_nat_the_address_that_a_stun_server_sees_is_offered() {
     if !requires_root() {

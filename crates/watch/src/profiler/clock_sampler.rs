@@ -172,8 +172,8 @@ fn unnamed(profile: &Profile, debug_files: &HashMap<String, String>) -> Vec<Stri
             .map_or_else(String::new, |path| format!("; they belong at {path}"));
         format!(
             "{percent} % of the samples are in functions of {file} that have no names: its \
-             symbols are stripped; install its debug symbols (-dbgsym, -dbg or -debuginfo \
-             packages), or a build that keeps them{place}"
+             symbols are stripped; install its debug symbols (a -dbgsym, -dbg or -debuginfo \
+             package, the .debug.xz of a release of throng), or a build that keeps them{place}"
         )
     };
     files.into_iter().map(say).collect()

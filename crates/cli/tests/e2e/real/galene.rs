@@ -33,6 +33,7 @@ duration = "10s"
 warm_up = "0s"
 "#;
 
+/// Twenty seconds: a crowd that publishes, and one that chats while it is watched.
 #[test]
 fn galene_takes_publishers_by_whip_and_passes_on_its_chat() {
     if !can_run(PROGRAM) {
