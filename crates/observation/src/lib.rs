@@ -93,6 +93,9 @@ pub use observation::{
     CodedFrame, MediaPath, Observation, RefusedDestination, from_tap_kind, tap_kind,
 };
 
+mod shown_url;
+pub use shown_url::Url;
+
 pub mod calendar;
 pub mod canary;
 pub mod host;
