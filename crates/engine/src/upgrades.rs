@@ -5,10 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::Method;
-use throng_observation::masked::masked_request_path;
-use throng_observation::{HttpRequestCounters, RequestOutcome};
+use throng_observation::{HttpRequestCounters, RequestOutcome, Url};
 use throng_protocol::participant::ChannelError;
-use url::Url;
 
 use crate::requests::{RequestKind, RequestTable, no_response};
 
@@ -39,7 +37,7 @@ impl Upgrades {
         let name = url.host_str().unwrap_or_default();
         let host = url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"));
         let now = Instant::now();
-        let (table, path) = (self.clone(), masked_request_path(url.path()).into_owned());
+        let (table, path) = (self.clone(), url.shown_path().into_owned());
         Upgrade { table, host, path, sent_at: now, received: 0, counted_at: now }
     }
 

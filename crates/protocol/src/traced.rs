@@ -61,8 +61,7 @@ impl Participant for Traced {
 
 #[cfg(test)]
 mod tests {
-    use throng_observation::Outcome;
-    use url::Url;
+    use throng_observation::{Outcome, Url};
 
     use super::*;
     use crate::participant::{Channel, FetchId, HttpVersion, Request};

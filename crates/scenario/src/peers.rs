@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use schemars::SchemaGenerator;
-use throng_observation::seed;
-use url::Url;
+use throng_observation::{Url, seed};
 
 use crate::keys::Usual::{LeftOut, Said};
 use crate::keys::{

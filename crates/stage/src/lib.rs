@@ -68,7 +68,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 use tokio::sync::watch;
-use url::Url;
 
 use crate::inbox::{Inbox, WorkerCommand};
 use crate::media_files::MediaFolder;
@@ -158,19 +157,19 @@ impl Stage {
 
     /// Where viewers `POST` their offers.
     #[must_use]
-    pub fn whep_url(&self) -> Url {
+    pub fn whep_url(&self) -> String {
         self.url(if self.room.config.emulates.is_srs() { srs::WHEP } else { "/whep" })
     }
 
     /// Where a publisher `POST`s its offer.
     #[must_use]
-    pub fn whip_url(&self) -> Url {
+    pub fn whip_url(&self) -> String {
         self.url(if self.room.config.emulates.is_srs() { srs::WHIP } else { "/whip" })
     }
 
     /// A page that plays the room in a browser.
     #[must_use]
-    pub fn player_url(&self) -> Url {
+    pub fn player_url(&self) -> String {
         self.url("/player")
     }
 
@@ -204,17 +203,13 @@ impl Stage {
         Ok(())
     }
 
-    fn url(&self, path: &str) -> Url {
-        let mut url = Url::parse("http://localhost/").expect("a constant URL");
-        url.set_path(path);
-        // Neither fails for an http URL.
-        let _ = url.set_ip_host(match self.http_addr.ip() {
+    fn url(&self, path: &str) -> String {
+        let ip = match self.http_addr.ip() {
             // HTTP listens on every address of the machine: that of media is one of them.
             any if any.is_unspecified() => self.media_ip,
             ip => ip,
-        });
-        let _ = url.set_port(Some(self.http_addr.port()));
-        url
+        };
+        format!("http://{}{path}", SocketAddr::new(ip, self.http_addr.port()))
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) fn page_config(
     });
     Ok(json!({
         "protocol": protocol,
-        "url": endpoint.url.as_str(),
+        "url": endpoint.url.in_clear().as_str(),
         "token": token,
         "name": run_id::mark().put(&browser.name()),
         "camera": camera(plan),

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use throng_observation::Url;
 use throng_protocol::factory;
 use throng_scenario::har::{FILE_BYTES_MAX, PageOrigins, PagePlan};
 use throng_scenario::{OriginRule, Plan, RecordedPage};
-use url::Url;
 
 use crate::console::CliError;
 

@@ -17,9 +17,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_engine::{Consent, ConsentCheck};
+use throng_observation::Url;
 use throng_observation::run::ClockError;
 use throng_scenario::{AddressPolicy, Caps, ConsentProof, IpProtocol, MayReach};
-use url::Url;
 
 use self::names::{JudgedNames, resolve};
 use self::proof::{ProofRequest, ProvenAddress};

@@ -5,12 +5,12 @@ use futures_util::{SinkExt, StreamExt};
 use http::HeaderValue;
 use http::header::{HeaderName, SEC_WEBSOCKET_PROTOCOL, USER_AGENT};
 use std::net::IpAddr;
+use throng_observation::Url;
 use throng_protocol::participant::{ChannelError, Close, Message, Opening};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::tungstenite::{self, Error, handshake::client::Request};
-use url::Url;
 
 use super::tls::in_words;
 use super::{Dialer, Host, MaybeTlsStream};
@@ -78,7 +78,8 @@ fn request(
     headers: &[(String, String)],
 ) -> Result<Request, ChannelError> {
     let odd = |what: &str| ChannelError::Protocol(format!("cannot request {url}: {what}"));
-    let mut request = url.as_str().into_client_request().map_err(|e| odd(&e.to_string()))?;
+    let mut request =
+        url.in_clear().as_str().into_client_request().map_err(|e| odd(&e.to_string()))?;
     let map = request.headers_mut();
     map.insert(USER_AGENT, HeaderValue::from_static(super::USER_AGENT));
     if !protocols.is_empty() {

@@ -12,12 +12,11 @@ use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
 use throng_observation::run::{CohortId, ParticipantId, Row};
-use throng_observation::{Outcome, PlaybackCounters, RunTime};
+use throng_observation::{Outcome, PlaybackCounters, RunTime, Url};
 use throng_protocol::participant::Participant;
 use throng_protocol::player::{Config, Swarms, Viewer};
 use throng_scenario::{AtEnd, CredentialsPolicy, HttpVersionPolicy, MayReach, PlayerConfig};
 use throng_sim::nginx::Nginx;
-use url::Url;
 
 /// What came of a viewer.
 pub(crate) struct Watched {

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use async_nats::{Client, ConnectOptions, Event};
+use throng_observation::Url;
 use throng_observation::percent::decoded;
 use tokio::sync::watch;
-use url::Url;
 
 pub(crate) use subjects::Subjects;
 pub use subjects::is_run_name;
@@ -133,7 +133,8 @@ impl BusConfig {
                     }
                 }
             });
-        options = match (decoded(url.username()), url.password().map(decoded)) {
+        let clear = url.in_clear();
+        options = match (decoded(clear.username()), clear.password().map(decoded)) {
             (user, Some(password)) => options.user_and_password(user, password),
             (token, None) if !token.is_empty() => options.token(token),
             _ => options,

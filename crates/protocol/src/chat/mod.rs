@@ -13,8 +13,8 @@
 
 use std::time::Duration;
 
+use throng_observation::Url;
 use throng_scenario::ChatConfig;
-use url::Url;
 
 mod delivery;
 pub mod event_stream;

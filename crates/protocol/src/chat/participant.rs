@@ -4,9 +4,8 @@
 use std::time::{Duration, Instant};
 
 use throng_observation::{
-    ChatCounters, ChatInterval, Failure, FailureReason, Observation, Outcome, Phase,
+    ChatCounters, ChatInterval, Failure, FailureReason, Observation, Outcome, Phase, Url,
 };
-use url::Url;
 
 use super::Config;
 use super::delivery::{Deliveries, Inbox};
@@ -224,7 +223,7 @@ impl Member {
         self.moves += 1;
         self.part(now, false, false);
         // The page is still that of the first server.
-        self.config.chat.origin = wire::origin(&self.config);
+        self.config.chat.origin = Some(wire::origin(&self.config));
         self.config.url = to;
         self.life.enter(State::Moving { by: now + MOVES_AFTER });
     }

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use throng_observation::{Failure, Observation};
-use url::Url;
 
 use super::event_stream::EventLink;
 use super::session::Outgoing;
@@ -110,13 +109,12 @@ impl Wire {
 }
 
 /// The origin of the page: browsers send it with each WebSocket.
-pub(super) fn origin(config: &Config) -> Option<String> {
-    let of_server = || config.url.as_str().replacen("ws", "http", 1);
-    let of_page = config.chat.origin.clone();
-    of_page.or_else(|| Some(Url::parse(&of_server()).ok()?.origin().ascii_serialization()))
+pub(super) fn origin(config: &Config) -> String {
+    let of_server = || config.url.origin().ascii_serialization().replacen("ws", "http", 1);
+    config.chat.origin.clone().unwrap_or_else(of_server)
 }
 
 fn web_socket(config: &Config) -> Open {
-    let headers = origin(config).into_iter().map(|origin| ("Origin".to_owned(), origin)).collect();
+    let headers = vec![("Origin".to_owned(), origin(config))];
     Open::WebSocket { url: config.url.clone(), protocols: config.protocol.subprotocols(), headers }
 }

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use throng_observation::seed;
+use throng_observation::{Url, seed};
 use throng_scenario::{Account, Endpoint, Role, Secret};
-use url::Url;
 
 use super::{Seat, TargetFactory, member_name};
 use crate::chat::template::TemplateConfig;
@@ -58,7 +57,7 @@ impl TargetFactory {
         // The scenario has one wherever it has such a target.
         let template = role.chat.template.clone().unwrap_or_default();
         // Rooms of the same name on other servers are others.
-        let room = format!("{url} {}", template.room.written());
+        let room = format!("{} {}", url.in_clear(), template.room.written());
         let config = TemplateConfig {
             template: Arc::new(template),
             nick: self.mark.put(&member_name(number)),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use throng_media::card::Rung;
+use throng_observation::Url;
 use throng_scenario::{Action, JanusId, Role, Secret, Subscription};
-use url::Url;
 
 use super::media::{card_ladder, outgoing, picture, sent_layers};
 use super::{Seat, TargetFactory, member_name};

@@ -1,6 +1,6 @@
 //! Publishers by RTMP and SRT.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::media::fed;
 use super::{Seat, TargetFactory};

@@ -10,13 +10,13 @@ use throng_media::quality::WallClock;
 use throng_media::source::Clip;
 use throng_media::timing::IndexCache;
 use throng_observation::run::ParticipantId;
-use throng_observation::seed;
+use throng_observation::{Url, seed};
 use throng_scenario::har::PagePlan;
 use throng_scenario::{
     Conversation, Endpoint, IceTransportPolicy, MediaFile, Place, RecordedPage, Role,
     RtspTransport, Secret, StunServer, TapSelection,
 };
-use url::{Host, Url};
+use url::Host;
 
 use crate::chat::RoomLogs;
 use crate::ingest::IngestProtocol;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use throng_observation::Url;
 use throng_scenario::{PlayerConfig, Secret};
-use url::Url;
 
 use super::{Seat, TargetFactory};
 use crate::composite::Composite;

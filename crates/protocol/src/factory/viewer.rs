@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use throng_observation::Url;
 use throng_scenario::{IceTransportPolicy, IpProtocol, JanusId, Secret};
-use url::Url;
 
 use super::{Seat, TargetFactory, named_address};
 use crate::participant::Participant;
@@ -23,10 +23,10 @@ impl TargetFactory {
         let mut url = url.clone();
         if self.ice_transport_policy == IceTransportPolicy::Relay
             && self.turn.is_none()
-            && !url.query_pairs().any(|(key, _)| key == "transport")
+            && !url.in_clear().query_pairs().any(|(key, _)| key == "transport")
         {
             // Without this parameter the server does not announce its relay.
-            url.query_pairs_mut().append_pair("transport", "tcp");
+            url.add_parameter("transport", "tcp");
         }
         let mut config = ome::Config::new(url);
         config.answer_within = self.timeouts.signalling;

@@ -2,9 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use throng_observation::{Failure, FailureReason};
+use throng_observation::{Failure, FailureReason, Url};
 use throng_scenario::IpProtocol;
-use url::Url;
 
 use super::session::Place;
 
@@ -77,7 +76,7 @@ impl Config {
     pub(super) fn at(&self, address: SocketAddr) -> String {
         match (self.protocol, self.is_tls()) {
             (IngestProtocol::Srt, _) => {
-                let query = self.url.query().unwrap_or_default();
+                let query = self.url.in_clear().query().unwrap_or_default();
                 let open: Vec<&str> = query.split('&').filter(is_open).collect();
                 let query = open.join("&");
                 let query = if query.is_empty() { query } else { format!("?{query}") };
@@ -96,7 +95,7 @@ impl Config {
             return options.into_iter().filter(|(_, value)| !value.is_empty()).collect();
         }
         // In a stream id a `+` is one.
-        let query = self.url.query().unwrap_or_default().replace('+', "%2B");
+        let query = self.url.in_clear().query().unwrap_or_default().replace('+', "%2B");
         let value = |name: &str| {
             let mut pairs = url::form_urlencoded::parse(query.as_bytes());
             pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
@@ -109,8 +108,9 @@ impl Config {
     /// without applications (MediaMTX) join the two.
     pub(super) fn place(&self) -> Place {
         let scheme = if self.is_tls() { "rtmps" } else { "rtmp" };
-        let path = self.url.path().trim_matches('/');
-        let query = self.url.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let path = self.url.in_clear().path().trim_matches('/');
+        let query =
+            self.url.in_clear().query().map(|query| format!("?{query}")).unwrap_or_default();
         let (app, key) = match path.rsplit_once('/') {
             Some((app, key)) => (app.to_owned(), format!("{key}{query}")),
             None => (format!("{path}{query}"), String::new()),

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use throng_media::card::{self, Rung};
 use throng_media::mark::Mark;
 use throng_media::quality::WallClock;
-use throng_observation::{Codec, FailureReason, Observation, Outcome, Phase};
+use throng_observation::{Codec, FailureReason, Observation, Outcome, Phase, Url};
 use throng_scenario::Secret;
-use url::Url;
 
 use super::amf::Amf;
 use super::chunk::{ChunkReader, ChunkWriter, Message, kind};

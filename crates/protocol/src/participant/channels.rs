@@ -3,9 +3,8 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
-use throng_observation::{Observation, Phase};
+use throng_observation::{Observation, Phase, Url};
 use throng_scenario::Secret;
-use url::Url;
 
 use super::{Channel, ChannelError};
 

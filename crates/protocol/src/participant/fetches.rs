@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use throng_observation::Url;
+
 use super::{ChannelError, Opening};
 
 /// An HTTP request. The driver does not follow redirects: the participant decides on them.
@@ -13,6 +15,13 @@ pub struct Request {
     pub body: Vec<u8>,
     /// When to give up.
     pub timeout: Duration,
+}
+
+impl Request {
+    /// The begin of the head of a request for `url`, which is sent with its secrets.
+    pub(crate) fn builder(method: http::Method, url: &Url) -> http::request::Builder {
+        http::Request::builder().method(method).uri(url.in_clear().as_str())
+    }
 }
 
 /// What a run keeps of the path of a request that has a secret in it: an extension of its head.

@@ -8,8 +8,7 @@ use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, ORIGIN, REFERER,
 };
 use http::{Method, StatusCode};
-use throng_observation::{Failure, FailureReason};
-use url::Url;
+use throng_observation::{Failure, FailureReason, Url};
 
 use crate::excerpt::retry_after;
 use crate::life::Life;
@@ -116,7 +115,7 @@ impl Calls {
         (method, url): (Method, &Url),
         body: Option<(&'static str, String)>,
     ) {
-        let request = http::Request::builder().method(method).uri(url.as_str()).body(());
+        let request = Request::builder(method, url).body(());
         let (mut head, ()) = match request.map(http::Request::into_parts) {
             Ok(parts) => parts,
             Err(error) => {
@@ -135,7 +134,9 @@ impl Calls {
         head.headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         if call != Call::Page {
             head.headers.extend(
-                HeaderValue::try_from(self.page.as_str()).ok().map(|value| (REFERER, value)),
+                HeaderValue::try_from(self.page.in_clear().as_str())
+                    .ok()
+                    .map(|value| (REFERER, value)),
             );
         }
         let mut bytes = Vec::new();

@@ -24,7 +24,7 @@ mod visitor;
 #[cfg(test)]
 mod tests;
 
-use url::Url;
+use throng_observation::Url;
 
 use crate::chat;
 use crate::player;
@@ -94,8 +94,8 @@ pub fn read_any_bytes(bytes: &[u8]) -> usize {
             .map(|output| match output {
                 SocketOutput::Handshake(url)
                 | SocketOutput::Poll(url)
-                | SocketOutput::Open(url) => url.as_str().len(),
-                SocketOutput::Post(url, body) => url.as_str().len() + body.len(),
+                | SocketOutput::Open(url) => url.to_string().len(),
+                SocketOutput::Post(url, body) => url.to_string().len() + body.len(),
                 SocketOutput::Send(text) => text.len(),
                 SocketOutput::Close => 0,
             })

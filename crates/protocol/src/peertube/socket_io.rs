@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use url::Url;
+use throng_observation::Url;
 
 /// The namespace.
 const SPACE: &str = "/live-videos,";
@@ -132,18 +132,17 @@ impl SocketIo {
 
     fn url(&mut self, transport: &str, sid: Option<&str>) -> Url {
         let mut url = self.base.clone();
-        url.query_pairs_mut().append_pair("EIO", "4").append_pair("transport", transport);
+        url.add_parameter("EIO", "4");
+        url.add_parameter("transport", transport);
         if transport == "polling" {
             // Against caches: its length is that of the client's.
             self.counter += 1;
-            url.query_pairs_mut().append_pair("t", &format!("P{:07x}", self.counter));
+            url.add_parameter("t", &format!("P{:07x}", self.counter));
         } else {
-            let scheme = if url.scheme() == "https" { "wss" } else { "ws" };
-            // Both are schemes of the same kind.
-            let _ = url.set_scheme(scheme);
+            url.set_scheme(if url.scheme() == "https" { "wss" } else { "ws" });
         }
         if let Some(sid) = sid {
-            url.query_pairs_mut().append_pair("sid", sid);
+            url.add_parameter("sid", sid);
         }
         url
     }
@@ -357,7 +356,9 @@ mod tests {
         let handshake = client.take_outputs().remove(0);
         let SocketOutput::Handshake(url) = handshake else { panic!("{handshake:?}") };
         assert!(
-            url.as_str().starts_with("https://tube.example/socket.io/?EIO=4&transport=polling&t="),
+            url.in_clear()
+                .as_str()
+                .starts_with("https://tube.example/socket.io/?EIO=4&transport=polling&t="),
             "{url}"
         );
         assert_eq!(
@@ -366,7 +367,7 @@ mod tests {
         );
         let outputs = shown(&mut client);
         assert!(
-            outputs[0].contains("sid=abc") && outputs[0].contains("40/live-videos,"),
+            outputs[0].contains("sid=…") && outputs[0].contains("40/live-videos,"),
             "{outputs:?}"
         );
         assert!(outputs[1].starts_with("Poll") && outputs[2].contains("wss"), "{outputs:?}");

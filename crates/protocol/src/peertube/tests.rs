@@ -135,7 +135,7 @@ impl Fixture {
                     self.answer(fetch, &path, request.head.method == http::Method::POST);
                 }
                 Output::Open(channel, crate::participant::Open::WebSocket { url, .. }) => {
-                    self.opened.push(url.to_string());
+                    self.opened.push(url.in_clear().to_string());
                     self.visitor
                         .handle(self.now, Input::Opened { channel, opening: Opening::default() });
                 }

@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use throng_observation::{
-    Detail, Failure, FailureReason, Observation, Outcome, Phase, PlaybackInterval,
+    Detail, Failure, FailureReason, Observation, Outcome, Phase, PlaybackInterval, Url,
 };
 use throng_scenario::{PeerConfig, PeerEngine};
-use url::Url;
 
 use super::calls::{Call, CallCounters, Called, Calls};
 use super::heartbeat::Heartbeat;
@@ -120,7 +119,8 @@ impl Visitor {
 
     /// What the page's URL calls the video.
     fn name(&self) -> String {
-        let last = self.config.page.path_segments().and_then(|mut parts| parts.next_back());
+        let last =
+            self.config.page.in_clear().path_segments().and_then(|mut parts| parts.next_back());
         last.unwrap_or_default().to_owned()
     }
 
@@ -301,7 +301,9 @@ impl Visitor {
             tracker: video.tracker(page).or(peers.tracker),
             swarm: Some(match version.engine {
                 PeerEngine::V4 => video.uuid.clone(),
-                PeerEngine::V22 | PeerEngine::V23 | PeerEngine::V06 => config.url.to_string(),
+                PeerEngine::V22 | PeerEngine::V23 | PeerEngine::V06 => {
+                    config.url.in_clear().to_string()
+                }
             }),
             hashes: Some(hashes),
             ..peers
@@ -333,8 +335,7 @@ impl Visitor {
         if self.config.page.scheme() == "https" && scheme == "ws" {
             return self.anomaly(format!("{url} is mixed content, which browsers block: no chat"));
         }
-        // Both are schemes of the same kind.
-        let _ = url.set_scheme(scheme);
+        url.set_scheme(scheme);
         let domain = room.local_anonymous_jid.clone();
         let mut config = make(ChatRoom { url, domain, room: room.room.clone() });
         config.chat.origin.get_or_insert_with(|| self.config.page.origin().ascii_serialization());

@@ -22,9 +22,9 @@ use std::time::Duration;
 use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
+use throng_observation::Url;
 use throng_scenario::har::PagePlan;
 use throng_scenario::{HttpVersionPolicy, PeerConfig, PlayerConfig, Secret};
-use url::Url;
 
 use crate::webrtc::MayReach;
 

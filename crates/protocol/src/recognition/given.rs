@@ -1,8 +1,9 @@
 //! The URL that a user gives: of a target of throng, of a web page or WebSocket, or only a host and
 //! its port.
 
+use throng_observation::Url;
 use throng_scenario::{Endpoint, Place, Protocol, Target};
-use url::Url;
+use url::Position;
 
 use super::{KINDS, names};
 
@@ -122,6 +123,16 @@ impl Given {
         &self.base
     }
 
+    /// Its path.
+    pub(super) fn path(&self) -> &str {
+        self.base.in_clear().path()
+    }
+
+    /// Its path and query.
+    pub(super) fn path_and_query(&self) -> &str {
+        &self.base.in_clear()[Position::BeforePath..Position::AfterQuery]
+    }
+
     /// Another path of the same server.
     pub(super) fn at_path(&self, path: &str) -> Url {
         let mut url = self.base.clone();
@@ -132,8 +143,7 @@ impl Given {
 
     /// `url`, which is one of this server, as that of a WebSocket.
     pub(super) fn web_socket(&self, mut url: Url) -> Url {
-        // It does not fail: both schemes are special.
-        let _ = url.set_scheme(if self.is_secure { "wss" } else { "ws" });
+        url.set_scheme(if self.is_secure { "wss" } else { "ws" });
         url
     }
 
@@ -150,7 +160,7 @@ impl Given {
 
     /// The parts of the path that are not empty.
     pub(super) fn parts(&self) -> Vec<&str> {
-        let parts = self.base.path_segments().into_iter().flatten();
+        let parts = self.base.in_clear().path_segments().into_iter().flatten();
         parts.filter(|part| !part.is_empty()).collect()
     }
 
@@ -187,9 +197,8 @@ fn of_rest(rest: &str, is_secure: bool) -> Result<Url, String> {
 /// A URL of the web, or of a WebSocket, as one of HTTP.
 fn http(url: &Url, is_secure: bool) -> Url {
     let mut url = url.clone();
-    // It does not fail: these schemes are special.
-    let _ = url.set_scheme(if is_secure { "https" } else { "http" });
-    url.set_fragment(None);
+    url.set_scheme(if is_secure { "https" } else { "http" });
+    url.remove_fragment();
     url
 }
 
@@ -231,7 +240,11 @@ mod tests {
             ("livekit+wss://h", "https://h/", "whep+https://h:443/"),
         ] {
             let given = Given::parse(text).unwrap();
-            assert_eq!((given.url().as_str(), &*given.neutral_target()), (url, neutral), "{text}");
+            assert_eq!(
+                (given.url().in_clear().as_str(), &*given.neutral_target()),
+                (url, neutral),
+                "{text}"
+            );
         }
         let given = Given::parse("https://u:p@h:1/a?b").unwrap();
         assert_eq!(given.with("whep+http"), "whep+https://u:p@h:1/a?b");

@@ -58,7 +58,7 @@ fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)>
 /// Whether the path ends as those of videos do.
 fn has_ending(given: &Given) -> bool {
     const ENDINGS: [&str; 6] = [".m3u8", ".mpd", ".mp4", ".webm", ".ts", ".m4s"];
-    ENDINGS.iter().any(|ending| given.url().path().ends_with(ending))
+    ENDINGS.iter().any(|ending| given.path().ends_with(ending))
 }
 
 /// The body without what may stand before a text.

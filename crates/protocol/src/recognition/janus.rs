@@ -121,7 +121,7 @@ fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)>
     let (protocol, url) = given.complete().unwrap_or_else(|| {
         let plugin = if is_room { "videoroom" } else { "streaming" };
         let protocol = if is_room { Protocol::JanusVideoRoom } else { Protocol::Janus };
-        let path = match given.url().path() {
+        let path = match given.path() {
             "/" => String::new(),
             path => format!("?path={path}"),
         };

@@ -25,7 +25,7 @@ pub(super) static KIND: Kind = Kind {
 /// Below the signalling endpoint; a server may stand below a prefix.
 fn path(given: &Given) -> String {
     match given.complete() {
-        Some(_) => format!("{}/validate", given.url().path()),
+        Some(_) => format!("{}/validate", given.path()),
         None => "/rtc/validate".to_owned(),
     }
 }

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use http::Method;
+use throng_observation::Url;
 use throng_observation::masked::masked;
-use url::Url;
 
 /// A request.
 pub enum ProbeRequest {
@@ -60,12 +60,12 @@ impl fmt::Display for ProbeRequest {
     /// What is asked, for people; secrets of the URL are hidden.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Http { method, url } => write!(f, "{method} {}", masked(url.as_str())),
+            Self::Http { method, url } => write!(f, "{method} {url}"),
             Self::WebSocket { url, protocol: Some(protocol), .. } => {
-                write!(f, "WebSocket {} ({protocol})", masked(url.as_str()))
+                write!(f, "WebSocket {url} ({protocol})")
             }
             Self::WebSocket { url, protocol: None, .. } => {
-                write!(f, "WebSocket {}", masked(url.as_str()))
+                write!(f, "WebSocket {url}")
             }
             Self::Rtsp { url, .. } => write!(f, "OPTIONS {}", masked(url)),
         }

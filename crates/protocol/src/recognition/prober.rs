@@ -300,7 +300,7 @@ fn request(ask: &ProbeRequest) -> Result<Box<Request>, ChannelError> {
     let ProbeRequest::Http { method, url } = ask else {
         return Err(ChannelError::Protocol(ask.to_string()));
     };
-    let request = http::Request::builder().method(method).uri(url.as_str()).header(ACCEPT, "*/*");
+    let request = Request::builder(method.clone(), url).header(ACCEPT, "*/*");
     let request = request.body(()).map_err(|error| ChannelError::Protocol(error.to_string()))?;
     let (head, ()) = request.into_parts();
     Ok(Box::new(Request { head, body: Vec::new(), timeout: ANSWER_WITHIN }))

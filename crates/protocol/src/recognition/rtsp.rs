@@ -21,10 +21,9 @@ pub(super) static KIND: Kind = Kind {
 
 /// The URL of the presentation, without user info.
 fn address(given: &Given) -> String {
-    let ((host, port), url) = (given.host_and_port(), given.url());
-    let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+    let ((host, port), place) = (given.host_and_port(), given.path_and_query());
     let scheme = if given.is_secure() { "rtsps" } else { "rtsp" };
-    format!("{scheme}://{host}:{port}{}{query}", url.path())
+    format!("{scheme}://{host}:{port}{place}")
 }
 
 /// The request for it.

@@ -20,7 +20,7 @@ pub(super) static KIND: Kind = Kind {
 
 fn ask(given: &Given) -> ProbeRequest {
     let open = open_stream(&domain(given));
-    let url = match given.url().path() {
+    let url = match given.path() {
         "/" => given.at_path(USUAL_PATH),
         _ => given.url().clone(),
     };
@@ -55,7 +55,7 @@ fn read(given: &Given, answer: &Answer) -> Option<(Found, Option<ProbeRequest>)>
     let complete = given.complete().map(|(_, url)| url);
     let is_complete = complete.is_some();
     let url = complete.unwrap_or_else(|| {
-        let path = match given.url().path() {
+        let path = match given.path() {
             "/" => USUAL_PATH,
             path => path,
         };
@@ -124,7 +124,7 @@ mod tests {
         let ProbeRequest::WebSocket { url, dialogue, .. } = ask(&given) else {
             panic!("no WebSocket")
         };
-        assert_eq!(url.as_str(), "wss://h/x");
+        assert_eq!(url.in_clear().as_str(), "wss://h/x");
         let Turn::Say(open) = dialogue(&[]) else { panic!("nothing is said") };
         assert!(open.contains("to=\"anon.h\""), "{open}");
         assert_eq!(dialogue(&[OPEN.to_owned()]), Turn::Wait);

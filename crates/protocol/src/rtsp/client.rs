@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use rtsp_types::{Message, Method, Request, Response, StatusCode, Version, headers};
-use throng_observation::{Failure, FailureReason};
-use url::Url;
+use throng_observation::{Failure, FailureReason, Url};
 
 use super::credentials::{Authentication, Credentials};
 use super::description::{Description, control_url};
@@ -132,7 +131,7 @@ pub(super) struct Client {
 impl Client {
     /// A dialogue about the presentation at `url` (`rtsp:` or `rtsps:`, without user info).
     pub(super) fn new(url: Url, credentials: Option<Credentials>, answer_within: Duration) -> Self {
-        let text = url.to_string();
+        let text = url.in_clear().to_string();
         Self {
             url,
             aggregate: text.clone(),
@@ -153,13 +152,18 @@ impl Client {
         }
     }
 
+    /// The presentation as requests name it.
+    fn uri(&self) -> String {
+        self.url.in_clear().to_string()
+    }
+
     pub(super) fn options(&mut self, now: Instant) {
-        self.request(now, Step::Options, Method::Options, self.url.to_string(), Vec::new());
+        self.request(now, Step::Options, Method::Options, self.uri(), Vec::new());
     }
 
     pub(super) fn describe(&mut self, now: Instant) {
         let accept = (headers::ACCEPT, "application/sdp".to_owned());
-        self.request(now, Step::Describe, Method::Describe, self.url.to_string(), vec![accept]);
+        self.request(now, Step::Describe, Method::Describe, self.uri(), vec![accept]);
     }
 
     /// Announces what is published, as SDP.
@@ -245,7 +249,7 @@ impl Client {
 
     /// Continues at another URL, on a new connection.
     pub(super) fn moved_to(&mut self, url: Url, credentials: Option<Credentials>) {
-        let text = url.to_string();
+        let text = url.in_clear().to_string();
         (self.url, self.aggregate, self.base) = (url, text.clone(), text);
         self.authentication = Authentication::new(credentials);
         (self.pending, self.session, self.cseq) = (None, None, 0);
@@ -449,7 +453,7 @@ impl Client {
         let base = base.iter().find_map(|name| header(response, name)).map(str::trim);
         // Some servers write a path: it is relative to the request.
         let base = base.and_then(|base| self.url.join(base).ok()).filter(Url::has_host);
-        self.base = base.map_or_else(|| self.url.to_string(), |base| base.to_string());
+        self.base = base.map_or_else(|| self.uri(), |base| base.in_clear().to_string());
         let description = Description::read(&String::from_utf8_lossy(response.body()));
         self.aggregate = control_url(&self.base, description.control.as_deref());
         if description.media.is_empty() {

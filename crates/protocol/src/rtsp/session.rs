@@ -6,10 +6,9 @@ use std::time::Instant;
 
 use rtsp_types::Message;
 use throng_observation::{
-    Detail, Failure, FailureReason, MediaPath, Observation, Outcome, RefusedDestination,
+    Detail, Failure, FailureReason, MediaPath, Observation, Outcome, RefusedDestination, Url,
 };
 use throng_scenario::{IpProtocol, RtspTransport};
-use url::Url;
 
 use super::client::Client;
 use super::credentials::Credentials;
@@ -135,8 +134,7 @@ impl Session {
         if origin(&url) != origin(&self.config.url) {
             self.config.credentials = None;
         }
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
+        url.remove_user();
         self.life.push(Output::Close(SIGNALLING));
         self.close_ports();
         // Who leaves goes to no other place, where it would begin anew.

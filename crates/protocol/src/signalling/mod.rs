@@ -4,9 +4,8 @@
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use throng_observation::{Failure, RefusedDestination};
+use throng_observation::{Failure, RefusedDestination, Url};
 use throng_scenario::{Secret, TurnHost, TurnServer, TurnUri};
-use url::Url;
 
 mod response_deadline;
 mod sections;

@@ -16,9 +16,8 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use throng_observation::{Failure, FailureReason};
+use throng_observation::{Failure, FailureReason, Url};
 use throng_scenario::Secret;
-use url::Url;
 
 use super::response_deadline::{ANSWER_WITHIN, ResponseDeadline};
 use super::server_message::{self, LIST_MAX};

@@ -4,9 +4,9 @@ use std::time::Instant;
 
 use http::HeaderValue;
 use http::header::ACCESS_CONTROL_ALLOW_ORIGIN;
+use throng_observation::Url;
 use throng_protocol::player::{cookies_after, decode_any_body, permission_by};
 use throng_scenario::CredentialsPolicy;
-use url::Url;
 
 use super::dialogue::response_of;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::quality::WallClock;
-use throng_observation::Observation;
+use throng_observation::{Observation, Url};
 use throng_protocol::chat::template::TemplateConfig;
 use throng_protocol::chat::xmpp::{Credentials, XmppConfig};
 use throng_protocol::chat::{Config, Member, Protocol, Rename, RoomLog};
@@ -12,7 +12,6 @@ use throng_protocol::participant::{ChannelError, Input, Message, Opening, Output
 use throng_protocol::signalling::SIGNALLING;
 use throng_protocol::webrtc::{ParticipantOptions, StepTimeouts};
 use throng_scenario::{ChatConfig, ChatTemplate, Scenario, Secret, VcardPolicy};
-use url::Url;
 
 /// Frames of one input beyond which it would flood the server.
 const FRAMES_MAX: usize = 300;

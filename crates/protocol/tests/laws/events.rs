@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::quality::WallClock;
-use throng_observation::Observation;
+use throng_observation::{Observation, Url};
 use throng_protocol::chat::event_stream::{EventParser, StreamEvent};
 use throng_protocol::chat::template::TemplateConfig;
 use throng_protocol::chat::{Config, Member, Protocol, RoomLog};
@@ -14,7 +14,6 @@ use throng_protocol::participant::{
 };
 use throng_protocol::webrtc::{ParticipantOptions, StepTimeouts};
 use throng_scenario::{ChatConfig, Scenario};
-use url::Url;
 
 /// Requests of one input beyond which it would flood the server.
 const REQUESTS_MAX: usize = 300;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use throng_media::card::{Rung, picture};
 use throng_media::quality::WallClock;
-use throng_observation::Codec;
+use throng_observation::{Codec, Url};
 use throng_protocol::PublishedMedia;
 use throng_protocol::participant::{Input, Open, Opening, Output, Participant};
 use throng_protocol::rtsp::{Config, Publisher, Viewer};
@@ -14,7 +14,6 @@ use throng_protocol::webrtc::{ParticipantOptions, StepTimeouts};
 use throng_scenario::{
     PlaybackAction, PlaybackPosition, PlaybackScript, PlaybackStep, RtspTransport,
 };
-use url::Url;
 
 /// Outputs of one input beyond which it would flood its driver.
 const OUTPUTS_MAX: usize = 2_000;

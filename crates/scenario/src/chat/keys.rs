@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
+use throng_observation::Url;
 
 use super::{ChatConfig, ChatMoment, ChatRenames};
 use crate::keys::Usual::{LeftOut, Required, Said, Stored};
@@ -186,7 +187,7 @@ fn renames(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ChatRenames> 
 fn origin(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
     let expected = "an origin such as \"https://www.example.com\"";
     let (text, path, node) = reader.text_at(fields, key, expected)?;
-    let url = url::Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
     match url.map(|url| url.origin().ascii_serialization()) {
         Some(origin) if origin == text.trim_end_matches('/') => Some(origin),
         _ => {

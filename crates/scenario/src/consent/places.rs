@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use url::Url;
+use throng_observation::Url;
 
 use crate::peers::PeerConfig;
 use crate::plan::Plan;

@@ -1,6 +1,6 @@
 //! Which entries of a recording are repeated, and which are the player's.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::document::{Entry, Leaf};
 
@@ -49,7 +49,7 @@ impl Kind {
         if !is_get(&entry.request.method) && method != "HEAD" {
             return Self::Method;
         }
-        if is_media(&mime_type(entry), url.path()) {
+        if is_media(&mime_type(entry), url.in_clear().path()) {
             return Self::Media;
         }
         if status == 0 { Self::Unanswered } else { Self::Repeated }

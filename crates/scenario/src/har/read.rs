@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use throng_observation::Url;
 use throng_observation::calendar::iso_us;
-use url::Url;
 
 use super::HarError;
 use super::cache::when_warm;
@@ -200,7 +200,7 @@ fn problem(number: usize, field: &'static str, value: &Leaf, expected: &str) -> 
 fn url(number: usize, value: &Leaf) -> Result<Url, HarError> {
     let parsed = value.text().and_then(|text| Url::parse(text).ok());
     let mut url = parsed.ok_or_else(|| problem(number, "request.url", value, "a URL"))?;
-    url.set_fragment(None);
+    url.remove_fragment();
     Ok(url)
 }
 
@@ -249,8 +249,8 @@ fn is_redirect(status: u16) -> bool {
 fn requested(recorded: &Url, origins: &PageOrigins, page: &str) -> Option<Url> {
     let origin = origins.requested(&recorded.origin().ascii_serialization(), page)?;
     let mut url = Url::parse(origin).ok()?;
-    url.set_path(recorded.path());
-    url.set_query(recorded.query());
+    url.set_path(recorded.in_clear().path());
+    url.set_query(recorded.in_clear().query());
     Some(url)
 }
 

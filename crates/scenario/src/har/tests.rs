@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use url::Url;
+use throng_observation::Url;
 
 use super::*;
 use crate::recorded_page::OriginRule;
@@ -46,7 +46,7 @@ fn plan_of(har: &Value, target: &str, rules: &[(&str, &str)]) -> Result<PagePlan
 }
 
 fn urls(plan: &PagePlan) -> Vec<&str> {
-    plan.requests.iter().map(|request| request.url.as_str()).collect()
+    plan.requests.iter().map(|request| request.url.in_clear().as_str()).collect()
 }
 
 const TARGET: &str = "http://127.0.0.1:8080/live/master.m3u8";
@@ -168,8 +168,9 @@ fn a_redirect_to_the_page_is_part_of_it() {
     (moved["response"]["status"], moved["_resourceType"]) = (json!(301), json!("document"));
     har["log"]["entries"].as_array_mut().unwrap().insert(0, moved);
     let plan = plan_of(&har, TARGET, &[]).unwrap();
+    let documents = plan.requests.iter().filter(|request| request.is_document);
     let documents: Vec<_> =
-        plan.requests.iter().filter(|r| r.is_document).map(|r| (r.status, r.url.path())).collect();
+        documents.map(|request| (request.status, request.url.in_clear().path())).collect();
     assert_eq!(documents, [(301, "/w"), (200, "/watch")]);
     assert_eq!(plan.requests[0].when_warm, WhenWarm::FromCache);
 }

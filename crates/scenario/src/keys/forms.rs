@@ -6,8 +6,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::{Value as Json, json};
-use throng_observation::masked::masked_url;
-use url::Url;
+use throng_observation::Url;
 
 use super::{Keyed, Table};
 use crate::file;
@@ -217,7 +216,7 @@ impl Form<Url> for Address {
             return Some(url);
         } else if text.contains(HIDDEN) {
             "was redacted when this scenario was stored"
-        } else if !url.username().is_empty() || url.password().is_some() {
+        } else if url.has_user() {
             "has a user name or password, which browsers do not send"
         } else {
             return Some(url);
@@ -228,7 +227,7 @@ impl Form<Url> for Address {
     }
 
     fn write(&self, value: &Url) -> Option<Json> {
-        Some(masked_url(value.as_str(), WITH_NAMES).into())
+        Some(value.shown(WITH_NAMES).into())
     }
 
     fn schema(&self, _of: PhantomData<Url>, _generator: &mut SchemaGenerator) -> Json {

@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use throng_observation::seed;
-use url::Url;
+use throng_observation::{Url, seed};
 
 use crate::http::{CredentialsPolicy, HttpMix};
 use crate::keys::named;

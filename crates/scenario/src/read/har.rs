@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use url::Url;
+use throng_observation::Url;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Entry, Node, Value};
@@ -106,8 +106,6 @@ fn not_origin(reader: &mut Reader, span: super::tree::Span, text: &str, path: &s
 /// An origin of HTTP, serialised.
 fn origin(text: &str) -> Option<String> {
     let url = Url::parse(text).ok()?;
-    let is_plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-    let is_anonymous = url.username().is_empty() && url.password().is_none();
     let is_http = matches!(url.scheme(), "http" | "https");
-    (is_plain && is_anonymous && is_http).then(|| url.origin().ascii_serialization())
+    (is_http && url.is_of_server()).then(|| url.origin().ascii_serialization())
 }

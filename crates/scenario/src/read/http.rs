@@ -2,8 +2,7 @@
 //! in.
 
 use serde_json::{Value as Json, json};
-use throng_observation::masked::masked_url;
-use url::Url;
+use throng_observation::Url;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Entry, Value};
@@ -162,7 +161,7 @@ fn header(reader: &mut Reader, entry: &Entry, path: &str) -> Option<(String, Tok
 /// secret of its query.
 pub(crate) const PAGE: By<Url> = By {
     read: page,
-    write: |page| Some(masked_url(page.as_str(), OF_PAGES).into()),
+    write: |page| Some(page.shown(OF_PAGES).into()),
     schema: |_| json!({ "type": "string", "pattern": "^[Hh][Tt][Tt][Pp][Ss]?:[^#]+$" }),
 };
 
@@ -178,15 +177,14 @@ fn page(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Opti
         }
     };
     // The same as it is in a URL.
-    let is_hidden =
-        text.contains(HIDDEN) || page.as_str().to_ascii_uppercase().contains("%E2%80%A6");
+    let is_hidden = text.contains(HIDDEN) || text.to_ascii_uppercase().contains("%E2%80%A6");
     let problem = if is_hidden && !reader.is_redacted() {
         Some("was redacted when this scenario was stored")
     } else if !matches!(page.scheme(), "http" | "https") {
         Some("is not the URL of a page of http or https")
-    } else if page.fragment().is_some() {
+    } else if text.contains('#') {
         Some("has a fragment, which browsers do not send")
-    } else if !page.username().is_empty() || page.password().is_some() {
+    } else if page.has_user() {
         Some("has a user name or password, which browsers do not send")
     } else {
         None

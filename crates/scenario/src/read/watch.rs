@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use url::Url;
+use throng_observation::Url;
 
 use super::fields::{Fields, Reader};
 use super::target::token;
@@ -224,7 +224,7 @@ fn agent(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<Option<Agent>> 
         reader.fail(node.span, format!("`{path}` is not an agent's address"), HELP);
         return None;
     };
-    if !url.username().is_empty() || !matches!(url.path(), "" | "/") || url.query().is_some() {
+    if !url.is_of_server() {
         reader.fail(node.span, format!("`{path}` has more than a host and a port"), HELP);
         return None;
     }

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use throng_observation::Url;
 use throng_observation::percent::decoded;
-use url::Url;
 
 use super::protocols::{self, Place, Protocol};
 use super::urls::not_url;
@@ -34,13 +34,12 @@ pub struct Account {
 impl Account {
     /// Takes user name and password out of a URL; `None` if it has no user name.
     pub(super) fn take(url: &mut Url) -> Option<Self> {
-        let account = (!url.username().is_empty()).then(|| Self {
-            name: decoded(url.username()),
-            password: Secret::new(url.password().map(decoded).unwrap_or_default()),
+        let clear = url.in_clear();
+        let account = (!clear.username().is_empty()).then(|| Self {
+            name: decoded(clear.username()),
+            password: Secret::new(clear.password().map(decoded).unwrap_or_default()),
         });
-        // These do not fail: URLs of these schemes may have user info.
-        let _ = url.set_username("");
-        let _ = url.set_password(None);
+        url.remove_user();
         account
     }
 }

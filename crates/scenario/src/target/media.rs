@@ -4,7 +4,8 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
-use url::{Host, Url};
+use throng_observation::Url;
+use url::Host;
 
 use crate::keys::named;
 
@@ -51,15 +52,13 @@ impl StunServer {
     pub fn parse(uri: &str) -> Option<Self> {
         let (scheme, place) = uri.split_once(':')?;
         let url = Url::parse(&format!("stun://{place}")).ok()?;
-        let is_place =
-            url.username().is_empty() && url.password().is_none() && url.path().is_empty();
-        let has_more = url.query().is_some() || url.fragment().is_some();
+        let is_place = !place.contains(['/', '?', '#', '@']);
         let host = match url.host()? {
             Host::Ipv6(ip) => ip.to_string(),
             host => host.to_string().to_ascii_lowercase(),
         };
         let port = url.port().unwrap_or(STUN_PORT);
-        let is_stun = scheme.eq_ignore_ascii_case("stun") && is_place && !has_more;
+        let is_stun = scheme.eq_ignore_ascii_case("stun") && is_place;
         (is_stun && !host.is_empty() && port != 0).then_some(Self { host, port })
     }
 

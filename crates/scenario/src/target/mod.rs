@@ -2,7 +2,8 @@
 
 use std::net::IpAddr;
 
-use url::{Host, Url};
+use throng_observation::Url;
+use url::Host;
 
 use crate::consent::IpProtocol;
 use crate::network::Network;

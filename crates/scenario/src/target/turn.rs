@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use url::Url;
+use throng_observation::Url;
 
 use super::TokenSource;
 

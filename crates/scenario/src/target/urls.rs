@@ -1,6 +1,6 @@
 //! What the readers and writers of target URLs have in common.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{Account, TargetError};
 use crate::secret::HIDDEN;
@@ -15,9 +15,9 @@ pub(super) fn after_prefix(prefix: &str, text: &str) -> Result<Url, TargetError>
     let rest = text.get(prefix.len()..).unwrap_or_default();
     let mut url = Url::parse(rest).map_err(|why| not_url(text, &why.to_string()))?;
     // No server ever sees a fragment (RFC 3986, 3.5).
-    url.set_fragment(None);
+    url.remove_fragment();
     // An empty query would not be written.
-    if url.query() == Some("") {
+    if url.in_clear().query() == Some("") {
         url.set_query(None);
     }
     Ok(url)
@@ -25,7 +25,7 @@ pub(super) fn after_prefix(prefix: &str, text: &str) -> Result<Url, TargetError>
 
 /// The same the other way round, secrets redacted.
 pub(super) fn shown_after(prefix: &str, url: &Url) -> String {
-    format!("{prefix}{}", without_secrets(url.as_str()))
+    format!("{prefix}{}", without_secrets(url.in_clear().as_str()))
 }
 
 /// The scheme and the URL of a publisher, without `publish+`.
@@ -55,11 +55,11 @@ pub(super) fn with_ports(
     let authority =
         rest.trim_start_matches("://").split(['/', '?', '#']).next().unwrap_or_default();
     let has_port = authority.rsplit(['@', ']']).next().is_some_and(|host| host.contains(':'));
-    if url.port().is_none() && !has_port && url.set_port(Some(port)).is_err() {
+    if url.port().is_none() && !has_port && !url.set_port(port) {
         return Err(not_url(text, "it has no host"));
     }
     // It is no part of what a server is asked for: a key or stream id would end before it.
-    if url.fragment().is_some() {
+    if url.in_clear().fragment().is_some() {
         return Err(TargetError::Fragment);
     }
     Ok(url)
@@ -95,22 +95,21 @@ pub(super) fn with_hidden(account: Option<&Account>, url: String) -> String {
 
 /// The parts of the path that are not empty.
 pub(super) fn parts_of_path(url: &Url) -> impl DoubleEndedIterator<Item = &str> {
-    url.path_segments().into_iter().flatten().filter(|part| !part.is_empty())
+    url.in_clear().path_segments().into_iter().flatten().filter(|part| !part.is_empty())
 }
 
 /// The value of a parameter of the query, the first one of this name.
 pub(super) fn parameter(url: &Url, name: &str) -> Option<String> {
-    url.query_pairs().find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
+    let mut pairs = url.in_clear().query_pairs();
+    pairs.find(|(key, _)| key == name).map(|(_, value)| value.into_owned())
 }
 
 /// Takes the parameters of these names out of the query.
 pub(super) fn remove_parameters(url: &mut Url, names: &[&str]) {
-    let pairs = url.query_pairs().into_owned();
+    let pairs = url.in_clear().query_pairs().into_owned();
     let further: Vec<_> = pairs.filter(|(key, _)| !names.contains(&key.as_str())).collect();
     url.set_query(None);
-    if !further.is_empty() {
-        url.query_pairs_mut().extend_pairs(&further);
-    }
+    further.iter().for_each(|(name, value)| url.add_parameter(name, value));
 }
 
 /// Adds a parameter to what is shown of a URL.

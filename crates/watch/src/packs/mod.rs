@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use throng_observation::Url;
 use throng_observation::pack::{Pack, THREAD_NAME_BYTES_MAX};
 use toml::Spanned;
 
@@ -340,9 +341,9 @@ fn bad_thread_name(name: &Spanned<String>) -> Option<Problem> {
 }
 
 fn bad_url(text: &Spanned<String>) -> Option<Problem> {
-    let parsed = url::Url::parse(text.get_ref());
+    let parsed = Url::parse(text.get_ref());
     let fits =
-        |url: &url::Url| matches!(url.scheme(), "http" | "https" | "ws" | "wss") && url.has_host();
+        |url: &Url| matches!(url.scheme(), "http" | "https" | "ws" | "wss") && url.has_host();
     match parsed {
         Ok(url) if fits(&url) => None,
         Ok(_) => Some((

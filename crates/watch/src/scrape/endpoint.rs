@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use throng_observation::Url;
 use throng_observation::pack::EndpointKind;
-use url::Url;
 
 use super::filter::Filter;
 
@@ -104,7 +104,7 @@ impl Endpoint {
         if !parsed.has_host() {
             return Err(wrong("no host".into()));
         }
-        if !parsed.username().is_empty() || parsed.password().is_some() {
+        if parsed.has_user() {
             return Err(wrong(
                 "credentials are not allowed in the address; give them separately after #".into(),
             ));

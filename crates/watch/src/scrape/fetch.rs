@@ -11,6 +11,7 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Method, Request, StatusCode, header};
 use hyper_util::rt::TokioIo;
+use throng_observation::Url;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -18,7 +19,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use url::Url;
+use url::Position;
 
 use super::endpoint::{AddressCheck, Credentials, Endpoint};
 use super::query::Query;
@@ -142,7 +143,8 @@ impl EndpointConnection {
         let protocol = |error: tokio_tungstenite::tungstenite::Error| {
             FetchError::Protocol(format!("WebSocket: {error}"))
         };
-        let mut request = endpoint.url.as_str().into_client_request().map_err(protocol)?;
+        let mut request =
+            endpoint.url.in_clear().as_str().into_client_request().map_err(protocol)?;
         let subprotocol = header::HeaderValue::from_static("janus-admin-protocol");
         request.headers_mut().insert(header::SEC_WEBSOCKET_PROTOCOL, subprotocol);
         let mut config = WebSocketConfig::default();
@@ -241,10 +243,9 @@ async fn query_http(
 
 fn request(endpoint: &Endpoint, query: &Query) -> Result<Request<Full<Bytes>>, hyper::http::Error> {
     let url = &endpoint.url;
-    let path = match (&query.path, url.query()) {
-        (Some(path), _) => path.clone(),
-        (None, Some(parameters)) => format!("{}?{parameters}", url.path()),
-        (None, None) => url.path().to_owned(),
+    let path = match &query.path {
+        Some(path) => path.as_str(),
+        None => &url.in_clear()[Position::BeforePath..Position::AfterQuery],
     };
     let host = match url.port() {
         Some(port) => format!("{}:{port}", url.host_str().unwrap_or_default()),

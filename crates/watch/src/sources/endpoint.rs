@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use throng_observation::Url;
 use throng_observation::pack::{EndpointKind, KnownEndpoint, Pack};
 
 use crate::fingerprint::Fingerprint;
@@ -128,7 +129,7 @@ fn filter_of(endpoint: &Endpoint, packs: &[Pack]) -> Filter {
         .collect();
     let port = endpoint.url.port_or_known_default();
     let has_port = |known: &&KnownEndpoint| {
-        url::Url::parse(&known.url).is_ok_and(|url| url.port_or_known_default() == port)
+        Url::parse(&known.url).is_ok_and(|url| url.port_or_known_default() == port)
     };
     let of_port: Vec<&KnownEndpoint> = of_kind.iter().copied().filter(has_port).collect();
     let known = if of_port.is_empty() { of_kind } else { of_port };
@@ -212,7 +213,7 @@ mod tests {
         }
         let known = endpoint("http://h:6789/metrics", &packs_of(&["livekit-server"])).unwrap();
         assert_eq!(
-            (known.name.as_str(), known.url.as_str()),
+            (known.name.as_str(), known.url.in_clear().as_str()),
             ("h:6789/metrics", "http://h:6789/metrics")
         );
         assert!(
@@ -269,7 +270,7 @@ mod tests {
         let got = endpoint(&text, &[]).unwrap();
         assert_eq!(got.credentials, Credentials::Secret("hush".into()));
         assert_eq!(got.certificate_sha256, Some([10; 32]));
-        assert_eq!(got.url.as_str(), "http://h/admin");
+        assert_eq!(got.url.in_clear().as_str(), "http://h/admin");
         let token = format!("ome+http://h/#secret=file:{}", file.display());
         assert_eq!(endpoint(&token, &[]).unwrap().credentials, Credentials::Basic("hush".into()));
         for (text, expect) in [

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::{ClientConfig, DEFAULT_VERSIONS};
 use throng_net::tls::{Trust, client_config, system_roots};
-use url::Url;
+use throng_observation::Url;
 
 use super::environment::{Environment, HEADERS};
 use crate::console::CliError;
@@ -48,7 +48,7 @@ impl Collector {
 
     /// The path of a signal: `metrics` or `traces`.
     pub(super) fn path(&self, signal: &str) -> String {
-        format!("{}/v1/{signal}", self.url.path().trim_end_matches('/'))
+        format!("{}/v1/{signal}", self.url.in_clear().path().trim_end_matches('/'))
     }
 
     /// How TLS is done; `None` without it.
@@ -64,11 +64,7 @@ fn endpoint(text: &str) -> Result<Url, String> {
     let url = url.filter(Url::has_host).ok_or(
         "--otlp: write the URL of a collector, such as http://127.0.0.1:4318, without /v1/metrics",
     )?;
-    let is_plain = url.username().is_empty()
-        && url.password().is_none()
-        && url.query().is_none()
-        && url.fragment().is_none();
-    if is_plain {
+    if !url.has_user() && !text.contains(['?', '#']) {
         return Ok(url);
     }
     Err(format!(

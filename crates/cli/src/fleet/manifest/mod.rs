@@ -12,8 +12,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use throng_fleet::shares::Shares;
+use throng_observation::Url;
 use throng_scenario::{Plan, Scenario};
-use url::Url;
 
 use super::gathered;
 use crate::args::Manifest;
@@ -188,12 +188,13 @@ fn bus_url(command: &Manifest, name: &str) -> Result<String, String> {
     let is_plain =
         |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "-_.:[]%".contains(c));
     let host = url.host_str().filter(|host| !host.is_empty() && is_plain(host));
+    let clear = url.in_clear();
     match (url.scheme(), host) {
-        _ if url.password().is_some() => Err(format!(
+        _ if clear.password().is_some() => Err(format!(
             "its password would be printed: leave it to the key `password` of {name}-bus"
         )),
-        ("nats" | "tls", Some(host)) if is_plain(url.username()) => {
-            let user = if url.username().is_empty() { "throng" } else { url.username() };
+        ("nats" | "tls", Some(host)) if is_plain(clear.username()) => {
+            let user = if clear.username().is_empty() { "throng" } else { clear.username() };
             Ok(format!("tls://{user}:$(BUS_PASSWORD)@{host}:{}", url.port().unwrap_or(4222)))
         }
         _ => Err("write tls://bus.example:4222, or tls://user@bus.example:4222".to_owned()),

@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use throng_observation::Url;
 use throng_report::matrix::RunStatus;
 use throng_rig::{Limits, Readiness, RunningServer, ServerSpec, Sign, StartError};
 use throng_scenario::matrix::{ReadyWhen, Server};
+use url::Position;
 
 use super::super::shown;
 use super::{CellRunner, NoRun};
@@ -56,12 +58,9 @@ fn readiness(ready: &throng_scenario::matrix::Ready) -> Result<Readiness, String
     let sign = match &ready.when {
         ReadyWhen::Port(port) => Sign::Port(*port),
         ReadyWhen::Url(text) => {
-            let url: url::Url = text.parse().map_err(|error| format!("{text}: {error}"))?;
+            let url = Url::parse(text).map_err(|error| format!("{text}: {error}"))?;
             let port = url.port_or_known_default().unwrap_or(80);
-            let path = match url.query() {
-                Some(query) => format!("{}?{query}", url.path()),
-                None => url.path().to_owned(),
-            };
+            let path = url.in_clear()[Position::BeforePath..Position::AfterQuery].to_owned();
             Sign::Http { authority: format!("{}:{port}", url.host_str().unwrap_or_default()), path }
         }
         ReadyWhen::Log(pattern) => {

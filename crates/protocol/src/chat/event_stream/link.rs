@@ -10,9 +10,8 @@ use http::header::{
 };
 use http::response::Parts;
 use http::{Method, StatusCode};
-use throng_observation::{Failure, FailureReason};
+use throng_observation::{Failure, FailureReason, Url};
 use throng_scenario::ChatText;
-use url::Url;
 
 use super::parser::EventParser;
 use crate::chat::session::{Answer, Incoming, Post, PostId};
@@ -212,7 +211,7 @@ impl EventLink {
                 headers.insert(name, value);
             }
         }
-        let request = http::Request::builder().method(method).uri(url.as_str()).body(());
+        let request = Request::builder(method, url).body(());
         let (mut head, ()) = request
             .map_err(|error| {
                 Failure::new(FailureReason::Protocol, format!("{}: {error}", shown(url)))
@@ -220,7 +219,7 @@ impl EventLink {
             .into_parts();
         head.headers = headers;
         // A redirect may lead to the token.
-        if let Some(kept) = kept.or_else(|| self.config.kept_of(url.path())) {
+        if let Some(kept) = kept.or_else(|| self.config.kept_of(url.in_clear().path())) {
             head.extensions.insert(kept);
         }
         let fetch = FetchId(self.next_fetch);

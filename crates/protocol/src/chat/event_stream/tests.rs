@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{HeaderMap, Method, StatusCode};
-use throng_observation::{ChatCounters, ChatInterval, FailureReason, Observation, Outcome, Phase};
+use throng_observation::{
+    ChatCounters, ChatInterval, FailureReason, Observation, Outcome, Phase, Url,
+};
 use throng_scenario::{Scenario, Secret};
-use url::Url;
 
 use crate::chat::room_log::mark;
 use crate::chat::template::TemplateConfig;

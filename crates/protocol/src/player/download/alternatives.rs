@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use http::HeaderMap;
 use http::header::{AGE, ALT_SVC};
-use url::{Origin, Url};
+use throng_observation::Url;
+use url::Origin;
 
 /// Lifetime of an alternative without `ma` (section 3.1).
 const FRESH: Duration = Duration::from_secs(24 * 3_600);
@@ -183,23 +184,26 @@ mod tests {
         let after = |seconds| now + Duration::from_secs(seconds);
         let mut all = Alternatives::default();
         let offer = ("alt-svc", r#"h3=":443"; ma=60"#);
-        assert_eq!(learnt(&mut all, now, url.as_str(), &[offer, ("age", "20")]), Some(443));
+        assert_eq!(
+            learnt(&mut all, now, url.in_clear().as_str(), &[offer, ("age", "20")]),
+            Some(443)
+        );
         assert_eq!((all.port(after(39), &url), all.port(after(40), &url)), (Some(443), None));
         assert_eq!(
             all.port(now, &Url::parse("https://a.example:444/x").unwrap()),
             None,
             "another origin"
         );
-        learnt(&mut all, now, url.as_str(), &[]);
+        learnt(&mut all, now, url.in_clear().as_str(), &[]);
         assert_eq!(all.port(now, &url), Some(443), "silence takes nothing back");
-        learnt(&mut all, now, url.as_str(), &[("alt-svc", "clear")]);
+        learnt(&mut all, now, url.in_clear().as_str(), &[("alt-svc", "clear")]);
         assert_eq!(all.port(now, &url), None);
 
         let lasting = [("alt-svc", r#"h3=":443""#)];
-        learnt(&mut all, now, url.as_str(), &lasting);
+        learnt(&mut all, now, url.in_clear().as_str(), &lasting);
         assert_eq!((all.broke(now, &url), all.broke(now, &url)), (Some(443), None), "told once");
         assert_eq!(
-            learnt(&mut all, after(1), url.as_str(), &lasting),
+            learnt(&mut all, after(1), url.in_clear().as_str(), &lasting),
             None,
             "said again, still broken"
         );

@@ -6,7 +6,8 @@ use std::cmp::Reverse;
 use cookie::{Cookie, SameSite};
 use http::HeaderMap;
 use http::header::{HeaderValue, SET_COOKIE};
-use url::{Host, Url};
+use throng_observation::Url;
+use url::Host;
 
 /// Longest name and value together, and longest attribute value (section 5.6).
 const PAIR_LEN_MAX: usize = 4_096;
@@ -173,7 +174,7 @@ impl Stored {
             None => false,
         };
         is_host
-            && is_path_within(url.path(), &self.path)
+            && is_path_within(url.in_clear().path(), &self.path)
             && (!self.is_secure || is_trustworthy(url))
             && (!is_cross_site || self.is_for_all_sites)
     }
@@ -216,9 +217,10 @@ fn is_path_within(path: &str, of: &str) -> bool {
 
 /// The path up to its last slash (section 5.1.4).
 fn default_path(url: &Url) -> String {
-    match url.path().rfind('/') {
+    let path = url.in_clear().path();
+    match path.rfind('/') {
         None | Some(0) => "/".to_owned(),
-        Some(at) => url.path().get(..at).unwrap_or("/").to_owned(),
+        Some(at) => path.get(..at).unwrap_or("/").to_owned(),
     }
 }
 

@@ -16,8 +16,9 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, HeaderName, HeaderValue, ORIGIN,
     REFERER,
 };
+use throng_observation::Url;
 use throng_scenario::CredentialsPolicy;
-use url::{Host, Url};
+use url::Host;
 
 use crate::excerpt::excerpt;
 
@@ -153,7 +154,7 @@ impl Embedding {
             add(ORIGIN, self.origin(before));
         }
         match before.referrer.max(Referrer::of(&self.url, url)) {
-            Referrer::Full => add(REFERER, self.url.to_string()),
+            Referrer::Full => add(REFERER, self.url.in_clear().to_string()),
             Referrer::Origin => {
                 add(REFERER, format!("{}/", self.url.origin().ascii_serialization()));
             }

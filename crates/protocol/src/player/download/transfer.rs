@@ -11,8 +11,7 @@ use http::header::{
     ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderName, HeaderValue, LOCATION,
 };
 use http::{HeaderMap, Method, StatusCode};
-use throng_observation::{Failure, FailureReason};
-use url::Url;
+use throng_observation::{Failure, FailureReason, Url};
 
 use super::client::HttpClient;
 use super::cors::Origins;

@@ -4,8 +4,7 @@ use std::time::{Duration, Instant};
 
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
-use throng_observation::{Failure, FailureReason};
-use url::Url;
+use throng_observation::{Failure, FailureReason, Url};
 
 use super::transfer::{Transfer, TransferError, TransferEvent};
 use crate::participant::{Demand, DownloadEvent, FetchId};

@@ -5,8 +5,7 @@
 use std::time::Instant;
 
 use throng_media::timing::{IndexCache, TimingReader, Want};
-use throng_observation::{Failure, FailureReason, Phase};
-use url::Url;
+use throng_observation::{Failure, FailureReason, Phase, Url};
 
 use super::unreadable::unreadable;
 use super::{Context, Sought, TrackMap};

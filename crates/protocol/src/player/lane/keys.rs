@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use url::Url;
+use throng_observation::Url;
 
 use super::decrypt::KEY_LEN;
 

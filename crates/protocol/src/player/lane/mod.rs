@@ -6,8 +6,7 @@ use std::time::Instant;
 
 use throng_media::manifest::dash::Manifest;
 use throng_media::timing::{TimedFrame, TrackInfo};
-use throng_observation::{Failure, MediaKind, Observation, Phase};
-use url::Url;
+use throng_observation::{Failure, MediaKind, Observation, Phase, Url};
 
 use self::file::FileLane;
 use self::keys::Keys;

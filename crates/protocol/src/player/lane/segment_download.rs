@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use throng_media::timing::{
     Container, IndexCache, InitSegment, SegmentId, TimingReader, Want, WholeSegment,
 };
-use throng_observation::{Failure, FailureReason};
-use url::Url;
+use throng_observation::{Failure, FailureReason, Url};
 
 use super::Context;
 use super::abandon::Loading;
@@ -179,7 +178,7 @@ impl SegmentDownload {
         let is_plain = self.decryption.is_none() && !self.segment.is_progressive;
         let version = self.transfer.as_ref().and_then(Transfer::version);
         if let Some((validator, bytes)) = version.filter(|_| is_plain) {
-            let (url, range) = (self.url(), self.segment.media.range);
+            let (url, range) = (self.url().in_clear(), self.segment.media.range);
             // The query says who asks.
             let place = format!("{}{}", url.authority(), url.path());
             self.reader.identify(SegmentId {

@@ -1,8 +1,7 @@
 //! The failure of a file or segment whose media cannot be read.
 
 use throng_media::timing::TimingError;
-use throng_observation::{Failure, FailureReason};
-use url::Url;
+use throng_observation::{Failure, FailureReason, Url};
 
 /// What is at `url` breaks its format, or has one that players know and throng does not.
 pub(in crate::player) fn unreadable(url: &Url, error: &TimingError) -> Failure {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::manifest::dash::{ContentKind, Manifest, Representation, Segment as DashSegment};
-use url::Url;
+use throng_observation::Url;
 
 use super::dash;
 use super::presentation::{Cursor, Found, LiveEdge};

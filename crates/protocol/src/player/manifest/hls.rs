@@ -8,8 +8,7 @@ use throng_media::manifest::PlaylistCache;
 use throng_media::manifest::hls::{
     Key, MasterPlaylist, MediaPlaylist, Playlist, RenditionKind, Segment as Listed, Variables,
 };
-use throng_observation::{Failure, FailureReason};
-use url::Url;
+use throng_observation::{Failure, FailureReason, Url};
 
 use super::presentation::{LanePlan, Rendition, Resource, Segment, SegmentKey, Segments};
 use super::window::Window;
@@ -100,7 +99,8 @@ pub(in crate::player) fn live_segment(
 }
 
 fn parse(cache: &PlaylistCache, received: &Received<'_>) -> Result<Arc<Playlist>, Failure> {
-    let query: BTreeMap<String, String> = received.url.query_pairs().into_owned().collect();
+    let query: BTreeMap<String, String> =
+        received.url.in_clear().query_pairs().into_owned().collect();
     let variables = Variables { query, ..Variables::default() };
     let parsed = cache.playlist(received.text, &variables);
     parsed.map_err(|error| broken(received.url, error))
@@ -243,8 +243,9 @@ mod tests {
         let Some(Segments::Recorded(segments)) = only(read(text)).segments else {
             panic!("a recording")
         };
-        let key =
-            |segment: &Segment| segment.key.as_ref().map(|key| (key.url.path().to_owned(), key.iv));
+        let key = |segment: &Segment| {
+            segment.key.as_ref().map(|key| (key.url.in_clear().path().to_owned(), key.iv))
+        };
         assert_eq!(
             segments.iter().map(key).collect::<Vec<_>>(),
             [Some(("/k1".to_owned(), 7)), Some(("/vod/k2".to_owned(), 255)), None]
@@ -269,7 +270,8 @@ other.m3u8
             .map(|lane| {
                 let LanePlan::Segments(lane) = lane else { panic!("{lane:?}") };
                 let of = |rendition: &Rendition| {
-                    let playlist = rendition.playlist.as_ref().map(|url| url.path().to_owned());
+                    let playlist =
+                        rendition.playlist.as_ref().map(|url| url.in_clear().path().to_owned());
                     (rendition.bandwidth_bps, playlist.unwrap())
                 };
                 lane.iter().map(of).collect()
@@ -301,7 +303,7 @@ b.mp4
         };
         let of = |segment: &Segment| {
             (
-                segment.media.url.path().to_owned(),
+                segment.media.url.in_clear().path().to_owned(),
                 segment.media.range,
                 segment.starts_us,
                 segment.discontinuity,
@@ -315,7 +317,7 @@ b.mp4
             ]
         );
         let init = segments[0].init.as_ref().unwrap();
-        assert_eq!((init.url.path(), init.range), ("/vod/init.mp4", Some((0, 99))));
+        assert_eq!((init.url.in_clear().path(), init.range), ("/vod/init.mp4", Some((0, 99))));
         assert_eq!(super::super::presentation::duration_us(&segments), 9_500_000);
     }
 

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 use throng_media::manifest::dash::Manifest;
 use throng_media::manifest::{ByteRange, MANIFEST_LEN_MAX, PlaylistCache};
 use throng_media::quality::WallClock;
-use throng_observation::{Failure, FailureReason, Phase};
+use throng_observation::{Failure, FailureReason, Phase, Url};
 use throng_scenario::MediaFormat;
-use url::Url;
 
 use self::presentation::LanePlan;
 use self::server_clock::ServerClock;

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 use throng_media::manifest::hls::MediaPlaylist;
 use throng_media::manifest::{MANIFEST_LEN_MAX, PlaylistCache};
-use throng_observation::{Failure, Phase};
-use url::Url;
+use throng_observation::{Failure, Phase, Url};
 
 use super::hls::{self, Received};
 use super::presentation::{Rendition, Segments};
@@ -403,7 +402,7 @@ fn with_directives(url: &Url, asked: ReloadRequest) -> Url {
         return url;
     }
     // Its own parameters stay as they are written: they may be signed.
-    let own = url.query().unwrap_or_default().split('&');
+    let own = url.in_clear().query().unwrap_or_default().split('&');
     let own = own.filter(|pair| !pair.is_empty() && !pair.starts_with("_HLS_"));
     let mut pairs: Vec<String> = own.map(str::to_owned).collect();
     if let Some((segment, part)) = asked.until {

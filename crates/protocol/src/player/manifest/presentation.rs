@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use throng_observation::Failure;
-use url::Url;
+use throng_observation::{Failure, Url};
 
 use super::dash_window::DashWindow;
 use super::window::Window;

@@ -6,7 +6,7 @@
 use std::time::Instant;
 
 use throng_media::manifest::hls::RenditionReport;
-use url::Url;
+use throng_observation::Url;
 
 use super::window::Window;
 use crate::player::playback::timeline::as_us;
@@ -35,7 +35,7 @@ fn report<'a>(before: &'a Window, url: &Url) -> Option<&'a RenditionReport> {
     let of = |report: &RenditionReport| before.url().join(&report.uri).ok();
     let exact = reports.iter().find(|report| of(report).as_ref() == Some(url));
     let begins = |report: &&RenditionReport| {
-        of(report).is_some_and(|of| url.as_str().starts_with(of.as_str()))
+        of(report).is_some_and(|of| url.in_clear().as_str().starts_with(of.in_clear().as_str()))
     };
     exact.or_else(|| reports.iter().rfind(begins))
 }

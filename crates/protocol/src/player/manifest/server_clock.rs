@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use http::header::DATE;
 use throng_media::manifest::dash::{ToldTime, UtcMethod, UtcTiming};
 use throng_media::quality::WallClock;
-use url::Url;
+use throng_observation::Url;
 
 use crate::participant::{DownloadEvent, FetchId};
 use crate::player::download::whole::{WholeDownload, WholeEvent};

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use throng_media::manifest::hls::{HintKind, MediaPlaylist, Part, Segment as Listed};
-use url::Url;
+use throng_observation::Url;
 
 use super::hls;
 use super::presentation::{Cursor, Found, LiveEdge, Resource, Segment};

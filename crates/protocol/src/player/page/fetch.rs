@@ -4,13 +4,12 @@ use std::time::Instant;
 
 use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderName, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
-use throng_observation::{Failure, FailureReason};
+use throng_observation::{Failure, FailureReason, Url};
 use throng_scenario::har::PageRequest;
-use url::Url;
 
 use super::PageContext;
 use crate::excerpt::retry_after;
-use crate::participant::{Demand, DownloadEvent, FetchId, Output};
+use crate::participant::{Demand, DownloadEvent, FetchId, Output, Request};
 use crate::player::download::client::HttpClient;
 use crate::player::download::cors::Origins;
 use crate::player::download::transfer::{PROGRESS_TIMEOUT, REDIRECTS_MAX};
@@ -73,7 +72,7 @@ impl PageFetch {
 
     fn send(&mut self, now: Instant, context: &mut PageContext<'_>) -> Result<(), Failure> {
         context.client.check(&self.url)?;
-        let request = http::Request::builder().method(self.method.clone()).uri(self.url.as_str());
+        let request = Request::builder(self.method.clone(), &self.url);
         let wrong = |error: http::Error| {
             Failure::new(FailureReason::Protocol, format!("{}: {error}", self.url))
         };

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use throng_observation::Url;
 use throng_scenario::{PeerConfig, PeerPreset};
-use url::Url;
 
 use super::live::{DATED, fixture, lowest, times_of, whole};
 use super::*;

@@ -9,10 +9,9 @@ use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
 use throng_media::timing::IndexCache;
 use throng_observation::{
-    Observation, Outcome, Phase, PlaybackCounters, PlaybackInterval, TrackInterval,
+    Observation, Outcome, Phase, PlaybackCounters, PlaybackInterval, TrackInterval, Url,
 };
 use throng_scenario::{AtEnd, PlaybackPosition, PlayerConfig, UserHabits};
-use url::Url;
 
 use super::{Config, PageVisit, Swarms, Viewer};
 use crate::participant::{

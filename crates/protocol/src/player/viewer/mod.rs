@@ -84,7 +84,7 @@ impl Viewer {
         );
         client.add_headers(&config.player.headers);
         client.keep_cookies(config.player.credentials, config.clock);
-        let format = config.player.format.of_path(config.url.path());
+        let format = config.player.format.of_path(config.url.in_clear().path());
         if let Some(page) = &config.player.page {
             // Files are played by a media element itself.
             client.embed(Embedding::at(page, format != MediaFormat::File));

@@ -52,7 +52,7 @@ impl Viewer {
     pub(super) fn peer_options(&self) -> Option<PeerOptions> {
         let config = self.config.player.peers.clone()?;
         Some(PeerOptions {
-            stream: config.swarm.clone().unwrap_or_else(|| self.config.url.to_string()),
+            stream: config.swarm.clone().unwrap_or_else(|| self.config.url.in_clear().to_string()),
             config: Arc::new(config),
             swarms: self.config.swarms.clone(),
             number: self.config.number,

@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use throng_observation::{FailureReason, Observation, Outcome, Phase, TrackInterval};
+use throng_observation::{FailureReason, Observation, Outcome, Phase, TrackInterval, Url};
 use throng_scenario::{PlaybackScript, RtspTransport};
-use url::Url;
 
 use crate::participant::{Channel, Input, Open, Opening, Output, Participant, StreamPeer};
 use crate::rtsp::{Config, Credentials, Viewer};

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use throng_observation::Failure;
-use url::Url;
+use throng_observation::{Failure, Url};
 
 use super::super::response_deadline::{ANSWER_WITHIN, ResponseDeadline};
 use super::super::server_message;

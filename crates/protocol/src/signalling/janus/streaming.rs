@@ -5,8 +5,7 @@ use std::time::Instant;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use throng_observation::{Failure, FailureReason};
-use url::Url;
+use throng_observation::{Failure, FailureReason, Url};
 
 use super::super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use super::super::server_message;

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use throng_observation::Layer;
-use url::Url;
+use throng_observation::{Layer, Url};
 
 use super::access::Access;
 use super::remote_participants::quality;
@@ -71,14 +70,16 @@ impl Config {
     pub(super) fn join_url(&self, protocol: &str) -> Url {
         // The adapter sets these parameters itself; those in the scenario's URL are dropped.
         let ours = ["protocol", "auto_subscribe", "adaptive_stream"];
-        let further: Vec<_> = self.url.query_pairs().into_owned().collect();
-        let further = further.into_iter().filter(|(key, _)| !ours.contains(&key.as_str()));
+        let further: Vec<_> = self.url.in_clear().query_pairs().into_owned().collect();
         let subscribe = if self.is_automatic() { "1" } else { "0" };
         let mut url = self.url.clone();
-        url.query_pairs_mut()
-            .clear()
-            .extend_pairs(further)
-            .extend_pairs(ours.into_iter().zip([protocol, subscribe, "0"]));
+        url.set_query(None);
+        for (name, value) in further.iter().filter(|(name, _)| !ours.contains(&name.as_str())) {
+            url.add_parameter(name, value);
+        }
+        for (name, value) in ours.into_iter().zip([protocol, subscribe, "0"]) {
+            url.add_parameter(name, value);
+        }
         url
     }
 }

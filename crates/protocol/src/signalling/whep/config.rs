@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use throng_observation::masked::masked;
-use url::Url;
+use throng_observation::Url;
 
 use super::super::response_deadline::ANSWER_WITHIN;
 use super::super::server_message;
@@ -76,11 +75,11 @@ impl Config {
 
 impl fmt::Debug for Config {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Config").field("url", &place(&self.url)).finish_non_exhaustive()
+        f.debug_struct("Config").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
 /// A URL without its secrets, at most as long as a server's words.
 pub(super) fn place(url: &Url) -> String {
-    server_message::excerpt(&masked(url.as_str()))
+    server_message::excerpt(&url.to_string())
 }

@@ -22,8 +22,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use http::{Method, StatusCode, header};
-use throng_observation::{Failure, FailureReason, RefusedDestination};
-use url::{Host, Url};
+use throng_observation::{Failure, FailureReason, RefusedDestination, Url};
+use url::Host;
 
 use self::config::place;
 pub use self::config::{Config, Flow, MayReach};
@@ -137,7 +137,7 @@ impl Whep {
         body: Option<(&str, String)>,
         if_match: Option<&str>,
     ) -> FetchId {
-        let mut request = http::Request::builder().method(method).uri(to.as_str());
+        let mut request = Request::builder(method, to);
         // Other origins than the endpoint's do not get it, as by browsers.
         let is_own = to.origin() == self.config.url.origin();
         if let Some(token) = self.config.token.as_ref().filter(|_| is_own) {

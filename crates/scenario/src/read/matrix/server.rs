@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use url::Url;
+use throng_observation::Url;
 
 use super::super::fields::{Fields, Reader};
 use super::super::tree::{Node, Value};

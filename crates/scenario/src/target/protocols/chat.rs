@@ -1,7 +1,7 @@
 //! A chat whose words are in the scenario: `chat+ws(s)://…` over WebSocket, `chat+http(s)://…` over
 //! server-sent events.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;

@@ -1,6 +1,6 @@
 //! Video over HTTP: `http(s)://…`, a file, an HLS playlist or a DASH manifest.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;

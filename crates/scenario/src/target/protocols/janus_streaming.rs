@@ -1,8 +1,8 @@
 //! Janus Streaming: `janus+ws(s)://HOST:8188/streaming/ID[?path=/PATH][&pin=PIN]`. URLs of both
 //! plugins of Janus are read here, which differ in the path alone.
 
+use throng_observation::Url;
 use throng_observation::percent::decoded;
-use url::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;
@@ -41,7 +41,8 @@ pub(super) static FACTS: Facts = Facts {
 /// Reads a URL of Streaming or of VideoRoom.
 pub(super) fn read(_: &str, text: &str) -> Result<Endpoint, TargetError> {
     let mut url = after_prefix(PREFIX, text)?;
-    let parts: Vec<&str> = url.path_segments().map(Iterator::collect).unwrap_or_default();
+    let parts = url.in_clear().path_segments();
+    let parts: Vec<&str> = parts.map(Iterator::collect).unwrap_or_default();
     let (is_room, id) = match parts.as_slice() {
         ["streaming", id] | ["streaming", id, ""] if !id.is_empty() => (false, decoded(id)),
         ["videoroom", id] | ["videoroom", id, ""] if !id.is_empty() => (true, decoded(id)),
@@ -71,12 +72,10 @@ pub(super) fn shown(url: &Url, plugin: &str, id: &JanusId, has_pin: bool) -> Str
     base.set_path(plugin);
     base.set_query(None);
     // An id may contain characters that end a path segment, so the URL type escapes it.
-    if let Ok(mut segments) = base.path_segments_mut() {
-        segments.push(&id.to_string());
-    }
-    let mut queries = Vec::new();
-    if url.path() != "/" {
-        queries.push(format!("path={}", url.path()));
+    base.push_segment(&id.to_string());
+    let (mut queries, path) = (Vec::new(), url.in_clear().path());
+    if path != "/" {
+        queries.push(format!("path={path}"));
     }
     if has_pin {
         queries.push(format!("pin={HIDDEN}"));

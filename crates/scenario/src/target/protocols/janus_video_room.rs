@@ -1,6 +1,6 @@
 //! Janus VideoRoom: `janus+ws(s)://HOST:8188/videoroom/ROOM[?path=/PATH][&pin=PIN]`.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, janus_streaming, name_of_room};
 use crate::consent::IpProtocol;

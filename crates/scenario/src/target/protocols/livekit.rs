@@ -1,7 +1,7 @@
 //! LiveKit: `livekit+ws(s)://HOST:7880/ROOM[?path=/PREFIX]`.
 
+use throng_observation::Url;
 use throng_observation::percent::decoded;
-use url::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, name_of_room};
 use crate::consent::IpProtocol;
@@ -37,7 +37,8 @@ pub(super) static FACTS: Facts = Facts {
 
 fn read(_: &str, text: &str) -> Result<Endpoint, TargetError> {
     let mut url = after_prefix(PREFIX, text)?;
-    let parts: Vec<&str> = url.path_segments().map(Iterator::collect).unwrap_or_default();
+    let parts = url.in_clear().path_segments();
+    let parts: Vec<&str> = parts.map(Iterator::collect).unwrap_or_default();
     let room = match parts.as_slice() {
         [room] | [room, ""] if !room.is_empty() => Some(decoded(room)),
         _ => None,
@@ -62,11 +63,9 @@ fn in_room(place: &mut Place, index: u32) {
 pub(super) fn show(url: &Url, room: &str) -> String {
     let mut base = url.clone();
     base.set_path("/");
-    if let Ok(mut segments) = base.path_segments_mut() {
-        segments.clear().push(room);
-    }
+    base.push_segment(room);
     let text = shown_after(PREFIX, &base);
-    match url.path().strip_suffix(PATH) {
+    match url.in_clear().path().strip_suffix(PATH) {
         None | Some("") => text,
         Some(below) => with_parameter(&text, "path", below),
     }

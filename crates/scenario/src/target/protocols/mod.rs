@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{Account, Endpoint, JanusId, Target, TargetError};
 use crate::consent::IpProtocol;

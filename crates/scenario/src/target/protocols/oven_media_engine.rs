@@ -1,6 +1,6 @@
 //! OvenMediaEngine: `ws(s)://HOST:3333/APP/STREAM[/PLAYLIST]`.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_rooms};
 use crate::consent::IpProtocol;
@@ -46,7 +46,7 @@ impl Endpoint {
     /// `relay` from 0.21.
     pub(crate) fn asks_for_relay(&self) -> bool {
         self.place == Place::OvenMediaEngine
-            && self.url.query_pairs().any(|(key, value)| {
+            && self.url.in_clear().query_pairs().any(|(key, value)| {
                 key == "transport" && ["tcp", "relay"].contains(&&*value.to_ascii_lowercase())
             })
     }

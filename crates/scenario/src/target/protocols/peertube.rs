@@ -1,6 +1,6 @@
 //! A watch page of PeerTube: `peertube+http(s)://HOST/w/ID`.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;

@@ -1,6 +1,6 @@
 //! Publishing by RTMP: `publish+rtmp(s)://HOST[:1935]/APP/KEY`, or `…/STREAM`.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_rooms};
 use crate::consent::IpProtocol;
@@ -42,11 +42,11 @@ fn read(scheme: &str, text: &str) -> Result<Endpoint, TargetError> {
             example: "publish+rtmp://127.0.0.1:1935/live/KEY",
         });
     }
-    Ok(Endpoint { url, place: Place::Rtmp })
+    Ok(Endpoint { url: url.with_key(), place: Place::Rtmp })
 }
 
 /// Without the key, which the scheme tells.
 pub(super) fn show(url: &Url) -> String {
-    let written = as_scheme(url.as_str(), ("rtmp", PORT), ("rtmps", PORT_TLS));
+    let written = as_scheme(url.in_clear().as_str(), ("rtmp", PORT), ("rtmps", PORT_TLS));
     shown_published(&without_secrets(&written))
 }

@@ -1,13 +1,12 @@
 //! RTSP (RFC 2326): `rtsp(s)://[USER:PASSWORD@]HOST[:554]/…`.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::sockets;
-use crate::target::urls::{as_scheme, with_hidden, with_ports};
+use crate::target::urls::{as_scheme, shown_after, with_hidden, with_ports};
 use crate::target::{Account, Endpoint, TargetError};
-use crate::url_template::without_secrets;
 
 /// The ports of RTSP and of RTSP over TLS (IANA).
 const PORT: u16 = 554;
@@ -45,7 +44,7 @@ pub(super) fn address(scheme: &str, text: &str) -> Result<(Url, Option<Account>)
 }
 
 pub(super) fn show(url: &Url, account: &Option<Account>) -> String {
-    with_hidden(account.as_ref(), written(&without_secrets(url.as_str())))
+    with_hidden(account.as_ref(), written(&shown_after("", url)))
 }
 
 /// A URL that is kept as one of HTTP, as it was written.
@@ -61,6 +60,6 @@ impl Endpoint {
         if self.protocol().carriage() != Carriage::Rtsp {
             return None;
         }
-        Url::parse(&written(self.url.as_str())).ok()
+        Url::parse(&written(self.url.in_clear().as_str())).ok()
     }
 }

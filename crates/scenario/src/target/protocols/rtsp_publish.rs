@@ -1,6 +1,6 @@
 //! Publishing by RTSP (RFC 2326, ANNOUNCE and RECORD): `publish+rtsp(s)://…`.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms, rtsp};
 use crate::consent::IpProtocol;

@@ -1,12 +1,11 @@
 //! Publishing by SRT: `publish+srt://HOST:PORT[?streamid=…]`.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_rooms};
 use crate::consent::IpProtocol;
-use crate::target::urls::{as_scheme, published, shown_published, with_ports};
+use crate::target::urls::{as_scheme, published, shown_after, shown_published, with_ports};
 use crate::target::{Endpoint, TargetError};
-use crate::url_template::without_secrets;
 
 pub(super) static FACTS: Facts = Facts {
     name: "SRT publishing",
@@ -44,5 +43,5 @@ fn read(scheme: &str, text: &str) -> Result<Endpoint, TargetError> {
 }
 
 pub(super) fn show(url: &Url) -> String {
-    shown_published(&as_scheme(&without_secrets(url.as_str()), ("srt", 0), ("srt", 0)))
+    shown_published(&as_scheme(&shown_after("", url), ("srt", 0), ("srt", 0)))
 }

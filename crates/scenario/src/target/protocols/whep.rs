@@ -1,6 +1,6 @@
 //! WHEP (draft-ietf-wish-whep): `whep+http(s)://…`.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;

@@ -1,6 +1,6 @@
 //! WHIP (RFC 9725): `whip+http(s)://…`.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;

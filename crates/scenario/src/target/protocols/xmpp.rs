@@ -1,15 +1,14 @@
 //! A room of an XMPP chat over WebSocket (RFC 7395):
 //! `xmpp+ws(s)://[USER:PASSWORD@]HOST/PATH?room=ROOM@SERVICE[&domain=DOMAIN]`.
 
-use url::Url;
+use throng_observation::Url;
 
 use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::target::urls::{
-    after_prefix, parameter, remove_parameters, with_hidden, with_parameter,
+    after_prefix, parameter, remove_parameters, shown_after, with_hidden, with_parameter,
 };
 use crate::target::{Account, Endpoint, TargetError};
-use crate::url_template::without_secrets;
 
 const PREFIX: &str = "xmpp+";
 
@@ -56,7 +55,7 @@ fn is_bare_address(text: &str) -> bool {
 }
 
 pub(super) fn show(url: &Url, domain: &str, room: &str, account: &Option<Account>) -> String {
-    let shown = with_hidden(account.as_ref(), without_secrets(url.as_str()));
+    let shown = with_hidden(account.as_ref(), shown_after("", url));
     let shown = with_parameter(&format!("{PREFIX}{shown}"), "room", room);
     if url.host_str() == Some(domain) { shown } else { format!("{shown}&domain={domain}") }
 }

@@ -5,8 +5,8 @@ use std::time::Instant;
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, COOKIE, HeaderName, HeaderValue};
 use throng_media::quality::WallClock;
+use throng_observation::Url;
 use throng_scenario::{CredentialsPolicy, TokenSource};
-use url::Url;
 
 use super::HttpClient;
 use crate::player::download::cookies::is_cross_site;

@@ -8,10 +8,10 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, HeaderValue, RANGE};
 use http::{Method, StatusCode};
 use throng_media::quality::WallClock;
 use throng_observation::{
-    Detail, Failure, FailureReason, MediaPath, Observation, RefusedDestination,
+    Detail, Failure, FailureReason, MediaPath, Observation, RefusedDestination, Url,
 };
 use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, IpProtocol, Secret};
-use url::{Host, Origin, Url};
+use url::{Host, Origin};
 
 use super::alternatives::Alternatives;
 use super::cookies::CookieJar;
@@ -120,7 +120,7 @@ impl HttpClient {
         self.check(url)?;
         let protocol =
             |e: http::Error| Failure::new(FailureReason::Protocol, format!("{url}: {e}"));
-        let request = http::Request::builder().method(method.clone()).uri(url.as_str());
+        let request = Request::builder(method.clone(), url);
         let (mut head, ()) = request.body(()).map_err(protocol)?.into_parts();
         head.headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         // In another encoding a part of the body would have other offsets (Fetch standard, section

@@ -7,7 +7,7 @@ use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCESS_CONTROL_REQUEST_HEADERS, ACCESS_CONTROL_REQUEST_METHOD,
     HeaderName, HeaderValue,
 };
-use url::Url;
+use throng_observation::Url;
 
 use super::HttpClient;
 use crate::participant::{ChannelError, Demand, DownloadEvent, FetchId, Opening, Output};

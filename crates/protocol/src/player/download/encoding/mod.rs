@@ -9,7 +9,8 @@ use flate2::write::GzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, HeaderValue};
-use url::{Host, Url};
+use throng_observation::Url;
+use url::Host;
 
 use self::zstd::ZstdDecoder;
 

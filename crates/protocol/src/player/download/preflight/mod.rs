@@ -18,8 +18,8 @@ use http::header::{
     CONTENT_LENGTH, HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
 use http::{HeaderMap, StatusCode};
+use throng_observation::Url;
 use throng_scenario::CredentialsPolicy;
-use url::Url;
 
 use super::cors::{Origins, joined};
 use crate::participant::FetchId;

@@ -7,8 +7,8 @@ use std::time::Instant;
 use throng_media::manifest::PlaylistCache;
 use throng_media::manifest::dash::Manifest;
 use throng_media::timing::{IndexCache, InitSegment, Program};
+use throng_observation::Url;
 use throng_scenario::RenditionPolicy;
-use url::Url;
 
 use super::continuity::Continuity;
 use super::segment_download::SegmentDownload;

@@ -10,8 +10,8 @@ use aws_lc_rs::digest;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use serde_json::{Map, Value};
+use throng_observation::Url;
 use throng_scenario::har::{WhenWarm, when_warm};
-use url::Url;
 
 use crate::participant::{DownloadEvent, FetchId};
 use crate::player::download::whole::{WholeDownload, WholeEvent};
@@ -210,7 +210,7 @@ impl Cached {
 
 /// The last part of its path.
 fn name(segment: &Url) -> &str {
-    segment.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default()
+    segment.in_clear().path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@ use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
 use throng_media::timing::{IndexCache, InitSegment, Program, WholeSegment};
-use throng_observation::{Detail, Failure, seed};
-use url::Url;
+use throng_observation::{Detail, Failure, Url, seed};
 
 use super::hashes::Hashes;
 use super::loader::{Action, Loader, Queued};

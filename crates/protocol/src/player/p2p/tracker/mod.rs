@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use throng_observation::Url;
 use throng_scenario::PeerEngine;
-use url::Url;
 
 mod description;
 mod ids;

@@ -1,8 +1,8 @@
 //! The configuration of a VideoRoom participant.
 
 use serde_json::{Map, Value, json};
+use throng_observation::Url;
 use throng_scenario::JanusId;
-use url::Url;
 
 use crate::signalling::RunMark;
 use crate::signalling::janus::SessionConfig;
