@@ -111,6 +111,84 @@ fn nothing_that_is_said_shows_how_it_is_held() {
     }
 }
 
+/// Nobody can show the secrets of a URL who has no other than throng's own: only what sends one, or
+/// tells something apart by it, has it in clear, and is a file or folder that stands here.
+#[test]
+fn a_url_is_in_clear_only_where_it_is_sent() {
+    const OWN: &str = "crates/observation/src/shown_url.rs";
+    const CLEAR: [(&str, &str); 28] = [
+        ("crates/cli/src/canary/page_config.rs", "browsers join by it"),
+        ("crates/cli/src/exporter/otlp/collector.rs", "the path of a collector"),
+        ("crates/cli/src/fleet/manifest/mod.rs", "a password is refused, a user is kept"),
+        ("crates/cli/src/matrix/run/server.rs", "the request by which a server is ready"),
+        ("crates/engine/src/sockets/websocket.rs", "requests for WebSockets"),
+        ("crates/fleet/src/bus/mod.rs", "the login to a bus"),
+        ("crates/protocol/src/chat/event_stream/link.rs", "a token is sought in a path"),
+        ("crates/protocol/src/factory/chat.rs", "rooms of different servers are told apart"),
+        ("crates/protocol/src/factory/viewer.rs", "a relay is asked for in the query"),
+        ("crates/protocol/src/ingest/place.rs", "application, key and stream id"),
+        ("crates/protocol/src/participant/fetches.rs", "requests of HTTP"),
+        ("crates/protocol/src/peertube/calls.rs", "Referer"),
+        ("crates/protocol/src/peertube/visitor.rs", "names of videos and swarms"),
+        ("crates/protocol/src/player/download/cookies.rs", "a cookie is for a path"),
+        ("crates/protocol/src/player/download/cors.rs", "Referer"),
+        ("crates/protocol/src/player/lane/segment_download.rs", "files are told apart"),
+        ("crates/protocol/src/player/manifest/hls.rs", "variables that are in the query"),
+        ("crates/protocol/src/player/manifest/playlist.rs", "directives go into the query"),
+        ("crates/protocol/src/player/manifest/rendition_report.rs", "playlists are told apart"),
+        ("crates/protocol/src/player/p2p/hashes/mod.rs", "a list has names of segments"),
+        ("crates/protocol/src/player/viewer/mod.rs", "an ending tells the format"),
+        ("crates/protocol/src/player/viewer/peers.rs", "swarms are told apart"),
+        ("crates/protocol/src/recognition/given.rs", "a path is asked, and written into a file"),
+        ("crates/protocol/src/rtsp/client.rs", "requests of RTSP"),
+        ("crates/protocol/src/signalling/livekit/config.rs", "the query of a WebSocket"),
+        ("crates/scenario/src/har/", "what was recorded is repeated"),
+        ("crates/scenario/src/target/", "a target is read, and written in its own way"),
+        ("crates/watch/src/scrape/fetch.rs", "requests of scrapes"),
+    ];
+    let root = root();
+    let mut clear = BTreeSet::new();
+    for file in rust_files(&root.join("crates")) {
+        let path = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+        if path == OWN || !path.contains("/src/") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        let code = before_tests(&text);
+        assert!(!names_other_url(code), "{path}: a URL is `throng_observation::Url`");
+        if code.contains("in_clear") {
+            let place = CLEAR.iter().find(|(place, _)| path.starts_with(place));
+            clear.insert(place.map_or(path, |(place, _)| (*place).to_owned()));
+        }
+    }
+    let expect: BTreeSet<String> = CLEAR.map(|(place, _)| place.to_owned()).into_iter().collect();
+    assert_eq!(clear, expect);
+}
+
+/// Whether code names the type of the crate `url`, by itself or in a list.
+fn names_other_url(code: &str) -> bool {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    code.match_indices("url::").any(|(at, crate_name)| {
+        let rest = &code[at + crate_name.len()..];
+        let names = match rest.strip_prefix('{') {
+            Some(list) => list.split('}').next(),
+            None => rest.split(|c| !is_of_word(c)).next(),
+        };
+        !code[..at].ends_with(is_of_word)
+            && names.is_some_and(|names| names.split(|c| !is_of_word(c)).any(|name| name == "Url"))
+    })
+}
+
+#[test]
+fn the_url_of_the_crate_is_found_in_lists_and_in_types() {
+    for code in ["use url::Url;", "use url::{Host,\n    Url};", "fn f(of: &url::Url) {}"] {
+        assert!(names_other_url(code), "{code}");
+    }
+    for code in ["use url::{Host, Origin};", "shown_url::Url", "url::Position", "Url::parse(a)"] {
+        assert!(!names_other_url(code), "{code}");
+    }
+}
+
 /// rustfmt keeps code within the width of rustfmt.toml, but leaves comments, long strings and what
 /// macros are given as they are. Tests may have longer lines of code, such as recorded input.
 #[test]
