@@ -296,9 +296,44 @@ pub(crate) fn other_thread(pid: u32) -> Option<String> {
     Some(format!("/proc/{pid}/task/{thread}"))
 }
 
-/// The command line of a process, for display.
-pub(crate) fn command_line(reader: &mut Reader, pid: u32) -> Option<String> {
-    let text = reader.path(&format!("/proc/{pid}/cmdline")).ok()?;
-    let words: Vec<_> = text.split(|byte| *byte == 0).take(12).map(scan::text).collect();
-    Some(words.join(" ").trim().chars().take(200).collect())
+/// What a process runs, for display: see [`program_and_script`].
+pub(crate) fn what_it_runs(reader: &mut Reader, pid: u32) -> Option<String> {
+    Some(program_and_script(reader.path(&format!("/proc/{pid}/cmdline")).ok()?))
+}
+
+/// The program of a command line, and the script that an interpreter runs. Other words may be
+/// secrets, also where the program has written one text over all of them.
+fn program_and_script(command_line: &[u8]) -> String {
+    let mut words = command_line.split(|byte| *byte == 0).map(scan::text);
+    let called = words.next().unwrap_or_default();
+    let program = called.split_whitespace().next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let is_path = |word: &String| {
+        let is_option = word.starts_with('-') || word.contains(['=', ':', '@']);
+        word.contains('/') && !is_option && !word.contains(char::is_whitespace)
+    };
+    let script = words.next().filter(is_path).filter(|_| is_interpreter(name.as_bytes()));
+    let shown = std::iter::once(program).chain(script.as_deref());
+    shown.collect::<Vec<_>>().join(" ").chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_by_its_program_and_script_and_not_by_its_arguments() {
+        for (command_line, told) in [
+            (&b"/usr/bin/janus\0-F\0/etc/janus\0--token\0hunter2\0"[..], "/usr/bin/janus"),
+            (b"python3\0/srv/app.py\0--key=hunter2\0", "python3 /srv/app.py"),
+            (b"/bin/sh\0-c\0curl http://me:hunter2@h/\0", "/bin/sh"),
+            (b"sh\0http://me:hunter2@h/\0", "sh"),
+            (b"java\0-Dtoken=hunter2\0-jar\0/srv/app.jar\0", "java"),
+            (b"media\0/etc/hunter2\0", "media"),
+            (b"worker: --token hunter2\0\0\0", "worker:"),
+            (b"", ""),
+        ] {
+            assert_eq!(program_and_script(command_line), told);
+        }
+    }
 }

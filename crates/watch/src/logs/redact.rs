@@ -4,6 +4,7 @@
 use std::sync::LazyLock;
 
 use regex::Regex;
+use throng_observation::masked::masked;
 
 /// Maximum length of a displayed line, characters.
 const SHOWN_CHARACTERS_MAX: usize = 300;
@@ -21,8 +22,8 @@ static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// Patterns of secrets: a JSON Web Token, a long run of hexadecimal digits, user and password in a
-/// URL.
+/// Patterns of secrets: a JSON Web Token, a long run of hexadecimal digits, user and password in
+/// what is hardly a URL.
 static SHAPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(concat!(
         r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,2}|",
@@ -32,7 +33,8 @@ static SHAPED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// A log line for display: at most 300 characters, control characters as spaces, secrets as `…`.
+/// A log line for display: at most 300 characters, control characters as spaces, secrets as `…`,
+/// those of URLs (user info, query, keys of RTMP) too.
 #[must_use]
 pub fn redacted(line: &[u8]) -> String {
     // A secret may straddle the cut, so more than the displayed part is searched.
@@ -44,6 +46,7 @@ pub fn redacted(line: &[u8]) -> String {
     let (Some(named), Some(shaped)) = (NAMED.as_ref(), SHAPED.as_ref()) else {
         return String::new();
     };
+    let text = masked(&text);
     let text = named.replace_all(&text, "$1…");
     let text = shaped.replace_all(&text, "…");
     let text = text.trim();
@@ -69,7 +72,11 @@ mod tests {
             ("authorization: Basic dTpw", "authorization: Basic …"),
             ("login password = hunter2 ok", "login password = … ok"),
             ("eyJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJ4In0.sig-na_ture seen", "… seen"),
-            ("rtmp://user:pw@host/live", "rtmp…host/live"),
+            ("rtmp://user:pw@host/live", "rtmp://…@host/…"),
+            ("rtmp://host/live/hunter2 failed", "rtmp://host/live/… failed"),
+            ("\"GET /whep?sig=hunter2 HTTP/1.1\" 401", "\"GET /whep?sig=… HTTP/1.1\" 401"),
+            ("srt://h:9000?streamid=publish:hunter2", "srt://h:9000?streamid=…"),
+            ("played /hmac=hunter2/live.m3u8", "played /hmac=…/live.m3u8"),
             ("key 0123456789abcdef0123456789abcdef end", "key … end"),
             (
                 "Discarding too old outgoing packet (age=6597865us)",

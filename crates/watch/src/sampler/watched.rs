@@ -10,7 +10,7 @@ use super::files::{HELP_DESCRIPTORS, HELP_RIGHTS, is_out_of_descriptors};
 use super::process::Process;
 use super::threads::is_gone;
 use crate::config::WatchedProcess;
-use crate::discovery::{TargetProcess, command_line};
+use crate::discovery::{TargetProcess, what_it_runs};
 
 /// Maximum number of watched processes; the rest are reported and left out.
 const PROCESSES_MAX: usize = 1024;
@@ -43,8 +43,8 @@ impl Sampler {
         let opened = Process::open(new, &self.sink, &mut self.reader, &mut self.failures);
         match opened {
             Ok(process) => {
-                let line = command_line(&mut self.reader, new.pid).unwrap_or_default();
-                let detail = format!("{} (PID {}): {line}", process.name, new.pid);
+                let runs = what_it_runs(&mut self.reader, new.pid).unwrap_or_default();
+                let detail = format!("{} (PID {}): {runs}", process.name, new.pid);
                 let detail = detail.trim_end_matches([':', ' ']);
                 self.add_process_facts(&process);
                 let found = process.event(None);
