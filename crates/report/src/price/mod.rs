@@ -13,6 +13,7 @@ use throng_analysis::sizing::{
     Sizing, TARGET_UTILISATION, Traffic,
 };
 use throng_observation::Goal;
+use throng_observation::masked::masked;
 use throng_observation::run::RunData;
 use throng_scenario::prices::{ComputePrices, MachinePrice, PriceTable};
 
@@ -192,9 +193,10 @@ impl PriceReport {
 impl PricesUsed {
     fn of(prices: &PriceTable) -> Self {
         Self {
-            provider: prices.provider.clone(),
+            // Where they come from may be a URL.
+            provider: masked(&prices.provider).into_owned(),
             as_of: prices.as_of.clone(),
-            note: prices.note.clone(),
+            note: prices.note.as_deref().map(|note| masked(note).into_owned()),
             currency: prices.currency.clone(),
         }
     }

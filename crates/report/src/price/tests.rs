@@ -247,6 +247,18 @@ fn json_reads_back_and_hostile_names_stay_text() {
 }
 
 #[test]
+fn a_url_in_the_note_of_a_price_file_is_told_without_its_secrets() {
+    let url = "http://me:hunter2@h/prices?token=hunter2";
+    let mut prices = by_machine();
+    prices.provider = format!("p, {url}");
+    prices.note = Some(format!("as {url} says"));
+    let report = report(&searched(), &request(100), Some(&prices));
+    for told in [report.to_json(), text::summary(&report)] {
+        assert!(told.contains("http://…@h/prices?token=…") && !told.contains("hunter2"), "{told}");
+    }
+}
+
+#[test]
 fn the_schema_in_the_documentation_is_that_of_the_code() {
     let code = super::json_schema();
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/price.schema.json");

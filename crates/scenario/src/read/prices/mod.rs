@@ -7,6 +7,7 @@ use super::document;
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Value};
 use crate::diagnostic::ScenarioError;
+use crate::masked::masked_text;
 use crate::prices::{ComputePrices, EgressPrices, EgressTier, MachinePrice, PriceTable};
 
 #[cfg(test)]
@@ -58,7 +59,7 @@ fn as_of(reader: &mut Reader, top: &mut Fields<'_>) -> Option<String> {
     }
     let help =
         "write the month or the day of the prices in quotes: as_of = \"2026-11\" or \"2026-11-24\"";
-    reader.fail(span, format!("`as_of` is not a date: {date}"), help);
+    reader.fail(span, format!("`as_of` is not a date: {}", masked_text(&date)), help);
     None
 }
 

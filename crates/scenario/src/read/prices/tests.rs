@@ -60,6 +60,13 @@ fn prices_are_of_a_month_or_of_a_day() {
     }
 }
 
+#[test]
+fn what_stands_in_place_of_a_date_is_told_without_its_secrets() {
+    let text = file().replace("\"2026-11\"", "\"http://me:hunter2@h/?token=hunter2\"");
+    let error = PriceTable::parse(&text).expect_err("no date").to_string();
+    assert!(error.contains("http://…@h/?token=…") && !error.contains("hunter2"), "{error}");
+}
+
 /// Each wrong line, what is said about it, and the line.
 #[test]
 fn errors_name_the_line_and_the_fix() {

@@ -73,7 +73,7 @@ pub(super) fn shown(url: &Url, plugin: &str, id: &JanusId, has_pin: bool) -> Str
     base.set_query(None);
     // An id may contain characters that end a path segment, so the URL type escapes it.
     base.push_segment(&id.to_string());
-    let (mut queries, path) = (Vec::new(), url.in_clear().path());
+    let (mut queries, path) = (Vec::new(), url.shown_path());
     if path != "/" {
         queries.push(format!("path={path}"));
     }

@@ -65,7 +65,7 @@ pub(super) fn show(url: &Url, room: &str) -> String {
     base.set_path("/");
     base.push_segment(room);
     let text = shown_after(PREFIX, &base);
-    match url.in_clear().path().strip_suffix(PATH) {
+    match url.shown_path().strip_suffix(PATH) {
         None | Some("") => text,
         Some(below) => with_parameter(&text, "path", below),
     }
