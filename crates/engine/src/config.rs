@@ -9,6 +9,7 @@ use throng_observation::run::{CohortId, ParticipantId};
 use throng_observation::{BadIf, RunTime};
 use throng_protocol::participant::Participant;
 pub use throng_scenario::MayReach as Reach;
+use throng_scenario::Secret;
 
 use crate::consent_lost::ConsentLost;
 use crate::tap::Tap;
@@ -203,6 +204,9 @@ pub struct RunConfig {
     pub tap: Option<Arc<Tap>>,
     /// Its number among the workers of a fleet, from 0: each begins with another address of a name.
     pub worker: u16,
+    /// What participants tell servers and nobody else: where a server repeats one of these, it is
+    /// not in what is told of the server's words.
+    pub secrets: Vec<Secret>,
 }
 
 impl RunConfig {
@@ -235,6 +239,7 @@ impl RunConfig {
             added_participants_max: 0,
             tap: None,
             worker: 0,
+            secrets: Vec::new(),
         }
     }
 

@@ -85,6 +85,7 @@ pub fn run(
         worst: config.live_participants,
         guards: config.guards,
         bad_if: config.bad_if,
+        secrets: std::mem::take(&mut config.secrets),
         control: Arc::clone(&control),
         live,
         rows,

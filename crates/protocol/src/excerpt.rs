@@ -14,8 +14,10 @@ const CUT: char = '…';
 /// What is shorter is no secret, and a part of many words.
 const SECRET_BYTES_MIN: usize = 4;
 
-/// The text of a server without what it repeats of these secrets, also where it was cut within one.
-pub(crate) fn without<'s>(text: &str, secrets: impl IntoIterator<Item = &'s str>) -> String {
+/// The text of a server without what it repeats of these secrets, also where it was cut within one
+/// by a `…`. Secrets of less than 4 bytes are parts of many words, and stay.
+#[must_use]
+pub fn without<'s>(text: &str, secrets: impl IntoIterator<Item = &'s str>) -> String {
     let secrets = secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN);
     secrets.fold(text.to_owned(), |text, secret| {
         let text = text.replace(secret, HIDDEN);

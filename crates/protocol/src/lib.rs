@@ -22,6 +22,7 @@ mod traced;
 pub use traced::traced;
 
 mod excerpt;
+pub use excerpt::without as without_secrets;
 mod life;
 mod reports;
 mod shown_size;

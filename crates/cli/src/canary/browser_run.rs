@@ -72,7 +72,7 @@ impl BrowserRun {
         });
         if let Err(error) = result {
             // It did not start, ended, or did not answer; the server is not the cause.
-            fail(&mut row, begin.zero, true, &error.to_string());
+            fail(&mut row, begin.zero, true, &self.without_secrets(&error.to_string()));
         }
         row.ended_at = Some(now(begin.zero));
         begin.send(CanaryRow::Browser(row.clone()));
@@ -116,8 +116,7 @@ impl BrowserRun {
         while Duration::from_secs(second) <= self.leaves_at
             && wait_until(begin.zero + Duration::from_secs(second), start)
         {
-            let snapshot = chromium.evaluate("canary.stats()")?;
-            let snapshot: StatsSnapshot = serde_json::from_value(snapshot).unwrap_or_default();
+            let snapshot = self.snapshot(chromium.evaluate("canary.stats()")?);
             let used_us = chromium.cpu_us();
             let last = before.unwrap_or_default();
             let ended = i64::try_from(second).unwrap_or(i64::MAX) - 1;
@@ -164,6 +163,19 @@ impl BrowserRun {
             _ => {}
         }
         Ok(())
+    }
+
+    /// What the page says of itself, which may repeat its server's words.
+    fn snapshot(&self, said: Value) -> StatsSnapshot {
+        let mut snapshot: StatsSnapshot = serde_json::from_value(said).unwrap_or_default();
+        snapshot.problem = snapshot.problem.map(|problem| self.without_secrets(&problem));
+        snapshot
+    }
+
+    /// A text without the secrets that the page was told.
+    fn without_secrets(&self, said: &str) -> String {
+        let told = ["token", "pin"].into_iter().filter_map(|key| self.config.get(key)?.as_str());
+        throng_protocol::without_secrets(said, told)
     }
 
     /// Updates `row` from the snapshot; whether that changed it.
@@ -239,4 +251,29 @@ fn wait_until(moment: Instant, start: &Receiver<RunStart>) -> bool {
 
 fn now(zero: Instant) -> RunTime {
     RunTime::after_start(zero.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_server_repeats_of_the_secrets_of_a_browser_is_not_told() {
+        let browser_run = BrowserRun {
+            browser: BrowserId(0),
+            program: PathBuf::new(),
+            flags: Vec::new(),
+            refusals: Refusals::default(),
+            page: String::new(),
+            config: json!({ "token": "hunter2", "pin": "98765", "id": null }),
+            joins_at: Duration::ZERO,
+            leaves_at: Duration::ZERO,
+        };
+        let said = json!({ "problem": "no hunter2 with 98765", "refused": 3 });
+        let snapshot = browser_run.snapshot(said);
+        assert_eq!(snapshot.problem.as_deref(), Some("no … with …"));
+        assert_eq!(snapshot.refused, 3);
+    }
 }

@@ -9,7 +9,7 @@ use throng_media::quality::WallClock;
 use throng_observation::run::Row;
 use throng_observation::{HoldRow, RunTime};
 
-use super::participants::participant_factory;
+use super::participants::{participant_factory, told_to_servers};
 use super::prepare::Prepared;
 use crate::console::CliError;
 use crate::watchers;
@@ -180,6 +180,7 @@ fn config(prepared: &Prepared<'_>, joins: &[throng_scenario::Join]) -> RunConfig
         guards: Guards { mbit_per_s_max: permission.mbit_per_s_max(), ..Guards::default() },
         cohorts: u16::try_from(plan.cohorts.len()).unwrap_or(u16::MAX),
         lead: if plan.watch.is_empty() { usual.lead } else { watchers::BASELINE },
+        secrets: told_to_servers(plan),
         ..usual
     }
 }

@@ -16,7 +16,7 @@ use throng_protocol::player::Swarms;
 use throng_protocol::signalling::RelayServer;
 use throng_protocol::signalling::janus::NewRoom;
 use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
-use throng_scenario::{Plan, Role, RoomConfig, TokenSource, TurnServer};
+use throng_scenario::{Plan, Role, RoomConfig, Secret, TokenSource, TurnServer};
 
 use crate::console::CliError;
 use crate::exporter::LiveTraces;
@@ -42,6 +42,18 @@ pub(crate) fn read_secrets(plan: &Plan) -> Result<(), CliError> {
     plan.target.turn.as_ref().map(|turn| token(&turn.password)).transpose()?;
     token_text(plan.room.as_ref().and_then(|room| room.admin_key.as_ref()))?;
     with_header_values(&plan.roles).map(drop)
+}
+
+/// What participants of the plan tell servers alone, as far as it can be read: where a server
+/// repeats it, it is not told.
+pub(super) fn told_to_servers(plan: &Plan) -> Vec<Secret> {
+    let headers = plan.roles.iter().flat_map(|role| &role.player.headers).map(|(_, value)| value);
+    let turn = plan.target.turn.as_ref().map(|turn| &turn.password);
+    let admin_key = plan.room.as_ref().and_then(|room| room.admin_key.as_ref());
+    let named = [plan.target.token.as_ref(), turn, admin_key].into_iter().flatten().chain(headers);
+    let of_urls =
+        plan.destinations.iter().flat_map(|destination| destination.target.endpoint.secrets());
+    named.filter_map(|source| token(source).ok()).chain(of_urls).collect()
 }
 
 /// The factory from which the engine gets participants; reads secrets and media files here, once.
@@ -170,6 +182,7 @@ mod tests {
     use throng_protocol::participant::{FetchId, Input, Output, Request};
     use throng_report::openmetrics::Metrics;
     use throng_report::otlp::Traces;
+    use throng_scenario::Scenario;
 
     use super::*;
     use crate::exporter::LiveFigures;
@@ -203,6 +216,17 @@ mod tests {
             Output::Fetch(_, request) => request.head.headers.len(),
             output => panic!("{output:?}"),
         }
+    }
+
+    #[test]
+    fn what_participants_tell_servers_alone_is_known() {
+        let text = "[target]\nurl = \"http://me:first@127.0.0.1:9/?sig=second\"\n\
+                    token = \"third\"\n[crowd]\nsize = 2\n\
+                    player = { headers = { X-Session = \"fourth\" } }\n";
+        let plan = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}")).plan();
+        let known = told_to_servers(&plan);
+        let known: Vec<&str> = known.iter().map(Secret::expose).collect();
+        assert_eq!(known, ["third", "fourth", "first", "second"]);
     }
 
     #[test]

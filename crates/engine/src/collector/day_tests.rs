@@ -68,6 +68,7 @@ fn collector(day: &Day) -> (Collector, mpsc::Receiver<Row>) {
         worst: 5,
         guards: Guards::default(),
         bad_if: BadIf::default(),
+        secrets: Vec::new(),
         control: Arc::new(control),
         live: Arc::default(),
         rows,

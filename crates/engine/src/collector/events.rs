@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use throng_observation::run::{ADDRESS_EVENT, EventRow, Row};
-use throng_observation::{Detail, MediaPath, RunTime};
+use throng_observation::{Detail, Failure, MediaPath, Outcome, RunTime};
+use throng_scenario::Secret;
 
 use super::{Collector, snapshot};
 
@@ -16,10 +17,30 @@ impl Collector {
         if self.is_counted_only(kind) {
             return;
         }
-        let detail = detail.into();
+        let detail = self.without_secrets(detail.into());
         let (participant, at) =
             (Some(self.participants.number(id)), self.config.clock.run_time(at));
         self.event_row(EventRow { at, participant, kind: kind.to_owned(), count: 1, detail });
+    }
+
+    /// How a session ended, without the secrets that its server has repeated.
+    pub(super) fn told(&self, outcome: &Outcome) -> Outcome {
+        match outcome {
+            Outcome::Completed => Outcome::Completed,
+            Outcome::Failed(Failure { reason, detail }) => Outcome::Failed(Failure {
+                reason: reason.clone(),
+                detail: self.without_secrets(detail.clone()),
+            }),
+        }
+    }
+
+    /// What may be a server's words, without the secrets in them that it was told.
+    fn without_secrets(&self, said: Detail) -> Detail {
+        let secrets = &self.config.secrets;
+        if secrets.is_empty() {
+            return said;
+        }
+        throng_protocol::without_secrets(&said, secrets.iter().map(Secret::expose)).into()
     }
 
     /// Whether there are enough rows of a kind: a server that says very much costs no words.

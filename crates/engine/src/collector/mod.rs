@@ -33,6 +33,7 @@ use std::time::{Duration, Instant};
 use throng_observation::limits::STANDSTILL_MS_MIN;
 use throng_observation::run::{ABORT_EVENT, Ending, EventRow, Row};
 use throng_observation::{BadIf, MediaPath, Outcome, RunTime};
+use throng_scenario::Secret;
 
 use crate::clock::{RunClock, Suspension};
 use crate::config::{Guards, Join};
@@ -69,6 +70,8 @@ pub(crate) struct CollectorConfig {
     pub(crate) worst: usize,
     pub(crate) guards: Guards,
     pub(crate) bad_if: BadIf,
+    /// What servers were told, and is not told of what they say.
+    pub(crate) secrets: Vec<Secret>,
     pub(crate) control: Arc<Control>,
     pub(crate) live: Arc<Mutex<LiveSnapshot>>,
     /// Which address of a name participants chose.
@@ -311,5 +314,7 @@ mod day_tests;
 mod fleet_tests;
 #[cfg(test)]
 mod player_tests;
+#[cfg(test)]
+mod secrets_tests;
 #[cfg(test)]
 mod unloaded_tests;

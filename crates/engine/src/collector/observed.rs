@@ -150,6 +150,7 @@ impl Collector {
 
     pub(super) fn ended(&mut self, id: u32, at: Instant, outcome: &Outcome) {
         let ended_at = self.config.clock.run_time(at);
+        let outcome = &self.told(outcome);
         let Some(record) = self.participants.get_mut(id) else { return };
         if !record.ended(ended_at, outcome, &mut self.seconds) {
             return;

@@ -60,6 +60,7 @@ impl Run {
             worst: 5,
             guards: Guards::default(),
             bad_if: BadIf::default(),
+            secrets: Vec::new(),
             live: Arc::default(),
             rows,
         };

@@ -37,6 +37,7 @@ fn late_seconds(delays_us: &[u32], from_s: usize, unloaded: Unloaded) -> Vec<boo
         worst: 5,
         guards: Guards::default(),
         bad_if: BadIf::default(),
+        secrets: Vec::new(),
         live: Arc::default(),
         rows,
     });

@@ -8,7 +8,7 @@ use throng_observation::percent::decoded;
 
 use super::protocols::{self, Place, Protocol};
 use super::urls::not_url;
-use crate::secret::Secret;
+use crate::secret::{Secret, may_be_shown};
 use crate::url_template::UrlTemplateError;
 
 /// The address of the target: a URL, and where on its server participants go.
@@ -155,6 +155,33 @@ impl Endpoint {
         let mut endpoint = self.clone();
         (self.protocol().facts().in_room)(&mut endpoint.place, index);
         endpoint
+    }
+
+    /// What the URL has that its server is told and nobody else: passwords, a PIN, values of the
+    /// query.
+    pub fn secrets(&self) -> impl Iterator<Item = Secret> + '_ {
+        let of_place = match &self.place {
+            Place::Janus { pin, .. } | Place::JanusVideoRoom { pin, .. } => pin.clone(),
+            Place::Rtsp { account }
+            | Place::RtspPublish { account }
+            | Place::Xmpp { account, .. } => {
+                account.as_ref().map(|account| account.password.clone())
+            }
+            Place::Whep
+            | Place::OvenMediaEngine
+            | Place::LiveKit { .. }
+            | Place::HttpVideo
+            | Place::PeerTube
+            | Place::Whip
+            | Place::Rtmp
+            | Place::Srt
+            | Place::Chat => None,
+        };
+        let password = self.url.password().map(|password| Secret::new(decoded(password)));
+        let pairs = self.url.query_pairs();
+        let hidden = pairs.filter(|(name, value)| !may_be_shown(&format!("{name}={value}")));
+        let values = hidden.map(|(_, value)| Secret::new(value));
+        of_place.into_iter().chain(password).chain(values)
     }
 
     /// The URL as in the scenario, secrets redacted.

@@ -1,6 +1,7 @@
 //! The reading of target URLs; displayed URLs contain no secret.
 
 use super::*;
+use crate::secret::Secret;
 
 fn target(text: &str) -> Target {
     Target::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -127,6 +128,23 @@ fn what_is_wrong_is_told_from_what_to_write_whatever_the_text_has_in_it() {
 }
 
 #[test]
+fn what_a_url_tells_its_server_alone_is_known() {
+    for (url, expect) in [
+        ("whep+http://joe:pass%20word@h/x?app=live&sig=a%3Db", &["pass word", "a=b"][..]),
+        ("janus+ws://h/videoroom/1?pin=1234", &["1234"]),
+        ("publish+rtsp://joe:hunter2@h/x?token=t0ken", &["hunter2", "t0ken"]),
+        ("xmpp+ws://joe:hunter2@h/ws?room=r@s", &["hunter2"]),
+        ("wss://h/app/stream?policy=p&transport=tcp", &["p"]),
+        ("publish+srt://h:9000?streamid=live/key", &["live/key"]),
+        ("janus+ws://h/streaming/1?path=/janus", &[]),
+    ] {
+        let secrets: Vec<Secret> = target(url).endpoint.secrets().collect();
+        let secrets: Vec<&str> = secrets.iter().map(Secret::expose).collect();
+        assert_eq!(secrets, expect, "{url}");
+    }
+}
+
+#[test]
 fn nothing_shown_holds_a_secret() {
     for text in [
         "whep+http://joe:hunter2@h/x?token=hunter2",
@@ -152,6 +170,9 @@ fn nothing_shown_holds_a_secret() {
         "publish+srt://h:9000?streamid=a&passphrase=hunter2",
         "livekit+ws://h/room?path=/p&secret=hunter2",
         "janus+ws://h/streaming/1?pin=hunter2",
+        "janus+ws://h/streaming/1?path=/token=hunter2/janus",
+        "janus+ws://h/videoroom/1?path=/exp=1~hmac=hunter2",
+        "livekit+ws://h/room?path=/token=hunter2/p",
         "wss://h/app/stream?policy=hunter2&signature=hunter2&transport=tcp",
         "http://proxy/http://joe:hunter2@h/a",
         "http://h/hmac=hunter2/a.ts",

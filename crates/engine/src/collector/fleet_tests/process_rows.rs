@@ -89,6 +89,7 @@ pub(super) fn collected(clock: RunClock, told: &[Told], worker: Option<usize>) -
         worst: 5,
         guards: Guards::default(),
         bad_if: BadIf::default(),
+        secrets: Vec::new(),
         live: Arc::default(),
         rows,
     });
