@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::throng::{Ran, Running, Stage, THRONG, plain, valid};
 
 /// A server that keeps what it is sent, and answers all of it alike.
-struct Recorder {
+pub(crate) struct Recorder {
     address: SocketAddr,
     kept: Arc<Mutex<Vec<Recorded>>>,
 }
@@ -26,7 +26,7 @@ struct Recorded {
 }
 
 impl Recorder {
-    fn start(status: &'static str) -> Self {
+    pub(crate) fn start(status: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let kept: Arc<Mutex<Vec<Recorded>>> = Arc::default();
@@ -40,8 +40,13 @@ impl Recorder {
         Self { address, kept }
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// All documents as they were sent, one after the other.
+    pub(crate) fn bodies(&self) -> String {
+        self.kept.lock().unwrap().iter().map(|one| one.body.as_str()).collect()
     }
 
     /// What was sent to a path.

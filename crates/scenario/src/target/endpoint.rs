@@ -7,7 +7,7 @@ use throng_observation::Url;
 use throng_observation::percent::decoded;
 
 use super::protocols::{self, Place, Protocol};
-use super::urls::not_url;
+use super::urls::{not_url, parts_of_path};
 use crate::secret::{Secret, may_be_shown};
 use crate::url_template::UrlTemplateError;
 
@@ -157,8 +157,8 @@ impl Endpoint {
         endpoint
     }
 
-    /// What the URL has that its server is told and nobody else: passwords, a PIN, values of the
-    /// query.
+    /// What the URL has that its server is told and nobody else: passwords, a PIN, signatures in the
+    /// path, values of the query.
     pub fn secrets(&self) -> impl Iterator<Item = Secret> + '_ {
         let of_place = match &self.place {
             Place::Janus { pin, .. } | Place::JanusVideoRoom { pin, .. } => pin.clone(),
@@ -181,7 +181,10 @@ impl Endpoint {
         let pairs = self.url.query_pairs();
         let hidden = pairs.filter(|(name, value)| !may_be_shown(&format!("{name}={value}")));
         let values = hidden.map(|(_, value)| Secret::new(value));
-        of_place.into_iter().chain(password).chain(values)
+        let signed = parts_of_path(&self.url).filter(|part| part.contains('='));
+        let signed = signed.filter(|part| !may_be_shown(part));
+        let signatures = signed.filter_map(|part| Some(Secret::new(part.rsplit_once('=')?.1)));
+        of_place.into_iter().chain(password).chain(signatures).chain(values)
     }
 
     /// The URL as in the scenario, secrets redacted.

@@ -136,6 +136,7 @@ fn what_a_url_tells_its_server_alone_is_known() {
         ("xmpp+ws://joe:hunter2@h/ws?room=r@s", &["hunter2"]),
         ("wss://h/app/stream?policy=p&transport=tcp", &["p"]),
         ("publish+srt://h:9000?streamid=live/key", &["live/key"]),
+        ("http://h/exp=1~hmac=hunter2/a.m3u8?n=1", &["hunter2"]),
         ("janus+ws://h/streaming/1?path=/janus", &[]),
     ] {
         let secrets: Vec<Secret> = target(url).endpoint.secrets().collect();
