@@ -1,5 +1,6 @@
 //! Each place that can hold a secret has one of its own, and each output is looked at.
 
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -59,7 +60,7 @@ impl Bench {
         let (browser, arguments) = (given.join("browser"), made.join("browser-arguments"));
         let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" >>'{}'\n", arguments.display());
         std::fs::write(&browser, script).unwrap();
-        std::fs::set_permissions(&browser, PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::set_permissions(&browser, Permissions::from_mode(0o755)).unwrap();
         let variables = [
             ("THRONG_LAW_TOKEN", env.clone()),
             ("OTEL_EXPORTER_OTLP_HEADERS", format!("authorization=Bearer%20{key}")),
