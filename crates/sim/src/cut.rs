@@ -1,5 +1,5 @@
-//! A TCP relay whose connections can be cut, all at once, as a network does that goes away for
-//! some.
+//! TCP relays whose connections end: all at once, as a network does that goes away for some, or
+//! after so many bytes, as a server that dies.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -76,4 +76,27 @@ fn relay(
     let _ = server.shutdown(Shutdown::Write);
     let _ = back.join();
     Ok(())
+}
+
+/// Starts a relay of one connection to `server` on a free port of 127.0.0.1: after so many bytes of
+/// the server's it listens no more and ends the connection, as a server that dies. Where the client
+/// connects.
+///
+/// # Errors
+/// When there is no port.
+pub fn dying_relay(server: SocketAddr, after_bytes: u64) -> io::Result<SocketAddr> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = listener.local_addr()?;
+    thread::spawn(move || -> io::Result<()> {
+        let (client, _) = listener.accept()?;
+        let server = TcpStream::connect(server)?;
+        let (mut requests, mut to_server) = (client.try_clone()?, server.try_clone()?);
+        thread::spawn(move || io::copy(&mut requests, &mut to_server));
+        let _ = io::copy(&mut (&server).take(after_bytes), &mut &client);
+        // Who tries again at once is refused.
+        drop(listener);
+        let _ = client.shutdown(Shutdown::Both);
+        server.shutdown(Shutdown::Both)
+    });
+    Ok(address)
 }

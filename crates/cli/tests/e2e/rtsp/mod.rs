@@ -13,6 +13,7 @@ use crate::throng::{Ran, Running, figure, run, valid};
 
 mod crowds;
 mod driver;
+mod dying;
 mod publishers;
 mod recordings;
 
