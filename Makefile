@@ -11,7 +11,7 @@ help: ## What there is
 demo: setup-build build ## Build, fill the embedded server until it breaks, write the report
 	@scripts/demo.sh $(THRONG)
 
-study: setup-test build ## The campus study: RTSP and HTTP servers in a grid of storage, codec, CPUs (docs/campus-study.md), 15 minutes, as root
+study: setup-test build ## The campus study: RTSP and HTTP servers in a grid of storage, codec, CPUs (docs/measurements/campus-study.md), 15 minutes, as root
 	@scripts/study.sh $(THRONG)
 
 test: setup-test ## Install what the tests need (apt, cargo; says so), run all that must hold at every landing
