@@ -396,7 +396,8 @@ impl<'a> CheckResults<'a> {
             Gate::Unproven => candidate.at_most = candidate.at_most.min(CAP_COMPANY),
             Gate::Untold => {
                 candidate.at_most = candidate.at_most.min(CAP_COMPANY);
-                candidate.title += "; whether users were worse in its seconds cannot be told";
+                candidate.title +=
+                    "; whether users had worse service in those seconds is not known";
             }
             Gate::Open => {}
         }

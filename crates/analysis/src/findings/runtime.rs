@@ -95,8 +95,8 @@ impl Bound<'_, '_> {
         match (self.runtime, self.set_to) {
             (Some(runtime), Some(_)) => runtime.change().to_owned(),
             (Some(runtime), None) => format!(
-                "{}; if it has several, all work comes from one task or needs one lock: divide \
-                 that",
+                "{}; if there are several already, all work comes from one task or waits for one \
+                 lock: divide that",
                 runtime.change()
             ),
             (None, _) => "Let more of them work at once: raise the setting for their number, or \

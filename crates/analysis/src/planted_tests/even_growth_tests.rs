@@ -56,7 +56,7 @@ fn drops_of_which_no_second_tells_whether_they_are_felt_are_a_suspect() {
         "{found:#?}"
     );
     assert!(
-        found.title.ends_with("whether users were worse in its seconds cannot be told"),
+        found.title.ends_with("whether users had worse service in those seconds is not known"),
         "{}",
         found.title
     );

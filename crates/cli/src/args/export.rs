@@ -7,8 +7,8 @@ use clap::{ArgGroup, Args};
 /// The exit codes of `throng export`, for its help.
 const EXITS: &str = "\
 Exit codes:
-    0  the tables are written, also those of a partial run, which is said
-    2  usage error, the folder is there already, or this throng has not this format
+    0  the tables are written; if the run is partial, a message says so
+    2  usage error, the folder is there already, or this build cannot write the format
     4  the run cannot be read, or the tables could not be written";
 
 #[derive(Debug, Args)]

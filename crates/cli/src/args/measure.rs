@@ -57,9 +57,9 @@ pub(crate) struct Decode {
 /// The exit codes of `throng doctor`, for its help.
 const DOCTOR_EXITS: &str = "\
 Exit codes:
-    0  it is said; with -n: so many viewers fit
+    0  the limits are printed; with -n N: N viewers fit
     2  usage error
-    4  with -n: so many viewers do not fit";
+    4  with -n N: N viewers do not fit";
 
 #[derive(Debug, Args)]
 #[command(after_help = DOCTOR_EXITS)]

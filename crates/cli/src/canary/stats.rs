@@ -64,7 +64,7 @@ impl StatsSnapshot {
         let packets = video.map(|track| delta(0.0, track.packets_received, 1.0)).sum::<u64>();
         match packets {
             0 => "no picture arrived".to_owned(),
-            _ => format!("of {packets} packets of video that arrived no picture was decoded"),
+            _ => format!("{packets} packets of video arrived, and no picture could be decoded"),
         }
     }
 
@@ -196,7 +196,7 @@ mod tests {
             ))
         };
         assert_eq!(saw(0).why_no_picture(), "no picture arrived");
-        let expect = "of 1200 packets of video that arrived no picture was decoded";
+        let expect = "1200 packets of video arrived, and no picture could be decoded";
         assert_eq!(saw(1200).why_no_picture(), expect);
         assert_eq!(StatsSnapshot::default().why_no_picture(), "no picture arrived");
     }

@@ -118,8 +118,10 @@ struct RampResult {
 }
 
 fn ramp(handle: &RunHandle, interrupt: &Interrupt, up_to: u32) -> RampResult {
-    let mut reached =
-        RampResult { why: format!("{up_to} viewers were asked for"), ..RampResult::default() };
+    let mut reached = RampResult {
+        why: format!("no more than {up_to} viewers were asked for"),
+        ..RampResult::default()
+    };
     let (mut last, mut limits) = (None, VecDeque::new());
     while !handle.is_finished() && !interrupt.is_set() {
         std::thread::sleep(Duration::from_millis(100));

@@ -51,7 +51,9 @@ pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
     let path = command.run.join(RESULT);
     let json = std::fs::read_to_string(&path).ok()?;
     if command.markdown.is_some() {
-        return Some(Err(CliError::usage("--markdown: not of a measurement by `throng ipc`")));
+        return Some(Err(CliError::usage(
+            "--markdown: a measurement of `throng ipc` has no Markdown",
+        )));
     }
     Some(
         IpcReport::from_json(&json)

@@ -116,7 +116,8 @@ impl Earlier {
         let mut all = Vec::new();
         let version = env!("CARGO_PKG_VERSION");
         if self.version != version {
-            all.push(format!("throng was {}, it is {version}", untrusted::name(&self.version)));
+            let made_by = untrusted::name(&self.version);
+            all.push(format!("it was made by throng {made_by}, and this is throng {version}"));
         }
         let host = throng_engine::host::fingerprint();
         for fact in HOST_FACTS {
@@ -124,7 +125,7 @@ impl Earlier {
                 && was != is
             {
                 all.push(format!(
-                    "the generator's {fact} was {}, it is {is}",
+                    "the generator's {fact} was {}, and is {is} today",
                     untrusted::name(was)
                 ));
             }
@@ -147,13 +148,16 @@ impl Earlier {
         if let Ok(scenario) = Scenario::parse_stored(&self.asked.scenario) {
             for watch in &scenario.watch {
                 if let WatchTarget::Pid(_) | WatchTarget::Cgroup(_) = &watch.target {
-                    all.push(format!("it watches {}, which may be another process", watch.target));
+                    all.push(format!(
+                        "it watches {}, which may be another process today",
+                        watch.target
+                    ));
                 }
             }
         }
         if let Some(resumed) = &self.asked.resumed {
             all.push(format!(
-                "it continued the search of {}; this one begins anew",
+                "it continued the search of {}; this one starts from the beginning",
                 resumed.display()
             ));
         }

@@ -25,8 +25,8 @@ pub(super) fn check(facts: &Facts) -> Check {
             ("not synchronised (timedatectl)".to_owned(), Verdict::lacks(OFF))
         }
         (Chrony::Silent, None) => (
-            "nobody tells: neither chronyc nor timedatectl".to_owned(),
-            Verdict::lacks("unless somebody else keeps it, latency behind live may be off"),
+            "not known: neither chronyc nor timedatectl answers".to_owned(),
+            Verdict::lacks("unless something else keeps it right, latency behind live may be off"),
         ),
     };
     Check { name: "clock", found, verdict, change: change(facts.chrony) }

@@ -11,7 +11,7 @@ pub(super) fn check(facts: &Facts) -> Check {
     let is_slow = found.as_deref().is_some_and(|name| SLOW.contains(&name));
     Check {
         name: "clock-source",
-        found: found.unwrap_or_else(|| "not told".to_owned()),
+        found: found.unwrap_or_else(|| "not known".to_owned()),
         verdict: Verdict::unless(!is_slow, "each reading of the time takes a system call"),
         change: format!(
             "`echo tsc > {folder}/current_clocksource`, if available_clocksource has it"

@@ -10,7 +10,7 @@ use super::{Check, Facts, Verdict};
 pub(super) fn check(facts: &Facts) -> Check {
     let share = memory_share(&facts.root);
     let found = share.as_ref().map_or_else(
-        || "not told".to_owned(),
+        || "not known".to_owned(),
         |share| {
             let whose = share.group.as_ref().map_or_else(
                 || "of the machine".to_owned(),
@@ -29,7 +29,7 @@ pub(super) fn check(facts: &Facts) -> Check {
         name: "memory",
         found,
         verdict: viewers.map_or_else(
-            || Verdict::lacks("no run is ended for lack of memory"),
+            || Verdict::lacks("a run does not end itself before the memory is used up"),
             |viewers| Verdict::Limits { viewers },
         ),
         change: MORE_MEMORY.to_owned(),

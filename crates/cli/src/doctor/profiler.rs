@@ -13,7 +13,7 @@ pub(super) fn check(facts: &Facts) -> Check {
         ),
         verdict: Verdict::unless(
             facts.profiler.is_ok(),
-            "profiles have the states of threads, and not what runs",
+            "profiles say what threads wait for, and not which functions run",
         ),
         // The profiler's own words say what is missing.
         change: facts.profiler.as_ref().map_or_else(String::clone, |()| {

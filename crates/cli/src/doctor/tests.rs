@@ -196,7 +196,7 @@ fn a_clock_is_right_by_the_word_of_whoever_keeps_it() {
     for (chrony, word, expect) in [
         (Chrony::Silent, Some(true), "synchronised (timedatectl)"),
         (Chrony::Silent, Some(false), "not synchronised (timedatectl)"),
-        (Chrony::Silent, None, "nobody tells: neither chronyc nor timedatectl"),
+        (Chrony::Silent, None, "not known: neither chronyc nor timedatectl answers"),
         (Chrony::FollowsNone, None, "not synchronised: chrony follows no source"),
         (Chrony::FollowsNone, Some(false), "not synchronised: chrony follows no source"),
         (Chrony::FollowsNone, Some(true), "synchronised (timedatectl)"),

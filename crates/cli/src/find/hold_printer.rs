@@ -47,7 +47,7 @@ impl HoldPrinter {
         if !self.is_quiet {
             say(&format!(
                 "at the smallest crowd already: {unloaded}, from the path, the source or the \
-                 server itself; the search begins anew, and judges by what is beyond"
+                 server itself; the search begins anew, and judges what comes on top of that"
             ));
         }
     }

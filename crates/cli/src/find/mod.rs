@@ -296,7 +296,7 @@ fn why(end: &End, limited_by: Option<&str>) -> String {
             );
         }
         End::NeverPasses => "not even the smallest crowd is served well",
-        End::TooNoisy => "this host is too noisy: seconds are bad that the load does not explain",
+        End::TooNoisy => "this host is too noisy: seconds are bad for other reasons than the load",
         End::NotSustained => "a crowd below the limit is served well, but not for long",
         End::NoRecovery => "the server does not recover after the load that failed",
     };

@@ -84,8 +84,8 @@ impl Variation {
         let asked = scenario::of_find(command, &[Override::flag_toml("--vary", ROOMS, "1")])?;
         if !asked.target.has_rooms() {
             return Err(CliError::usage(format!(
-                "--vary {ROOMS}: {} has no rooms; those of Janus VideoRoom and LiveKit can vary, \
-                 and those that {{room}} in the URL numbers",
+                "--vary {ROOMS}: {} has no rooms; Janus VideoRoom and LiveKit have, and a URL \
+                 with {{room}}",
                 asked.target.protocol().name()
             )));
         }

@@ -159,7 +159,7 @@ pub(crate) fn basis(said: &ClockSaid, ours: Option<ClockWord>) -> String {
     match (said.basis, said.word, ours) {
         (ClockBasis::Exchanges, ..) => "half of the round trip".into(),
         (ClockBasis::Contradicted, ..) => {
-            "half of the round trip, which the hosts' own words contradict".into()
+            "half of the round trip, which what the hosts say of their clocks contradicts".into()
         }
         (ClockBasis::HostClocks, Some(theirs), Some(ours)) if theirs.source == ours.source => {
             format!("{} on both hosts", named(ours.source))
@@ -167,7 +167,7 @@ pub(crate) fn basis(said: &ClockSaid, ours: Option<ClockWord>) -> String {
         (ClockBasis::HostClocks, Some(theirs), Some(ours)) => {
             format!("{} there, {} here", named(theirs.source), named(ours.source))
         }
-        (ClockBasis::HostClocks, ..) => "the words of both hosts".into(),
+        (ClockBasis::HostClocks, ..) => "what both hosts say of their clocks".into(),
     }
 }
 

@@ -152,7 +152,7 @@ impl Gathered {
     pub(crate) fn clock_error(&self, of_target: &ClockError) -> ClockError {
         let of_two = of_two_us(self.members.iter().map(|member| member.ready.clock.bound_us));
         let basis = format!(
-            "{}; between workers the sum of what is known of their clocks, ±{:.1} ms at the start",
+            "{}; between two workers the errors of both clocks, ±{:.1} ms in all at the start",
             of_target.basis,
             of_two as f64 / 1e3
         );

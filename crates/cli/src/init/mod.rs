@@ -60,7 +60,7 @@ pub(crate) fn init(command: &Init) -> Result<Exit, CliError> {
 fn check_token(command: &Init) -> Result<(), CliError> {
     let Some(token) = &command.token else { return Ok(()) };
     if !token.starts_with("env:") && !token.starts_with("file:") {
-        let why = "--token: the scenario repeats it, so that it must be env:NAME or file:PATH";
+        let why = "--token: the scenario would have it in clear: give env:NAME or file:PATH";
         return Err(CliError::usage(why));
     }
     secrets::secret(token).map(drop)

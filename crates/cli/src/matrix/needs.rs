@@ -46,14 +46,15 @@ impl Machine {
         let left = cores * (1.0 - self.busy_ratio).clamp(0.0, 1.0);
         let mut said = vec![format!(
             "needs {} to {} min (pairs that do not count are made once more); ends sooner once it \
-             is decided; others leave {left:.1} of {cores} cores",
+             is decided; other processes leave {left:.1} of {cores} cores",
             minutes(least),
             minutes(most * 2),
         )];
         if self.busy_ratio > OTHERS_MAX {
             said.push(format!(
-                "warning: others use {} of the CPU time, which server and crowd may need; a pair \
-                 counts if that differs by at most {} and something was left in both of its runs",
+                "warning: other processes use {} of the CPU time, which server and crowd may \
+                 need; a pair counts only if its runs differ in that by at most {}, and some CPU \
+                 time was left in both",
                 percent(self.busy_ratio),
                 percent(busy_difference)
             ));
@@ -87,14 +88,13 @@ mod tests {
         assert_eq!(quiet.len(), 1, "{quiet:?}");
         assert!(
             quiet[0].starts_with("needs 4 to 7 min (")
-                && quiet[0]
-                    .ends_with("ends sooner once it is decided; others leave 2.0 of 2 cores"),
+                && quiet[0].ends_with("once it is decided; other processes leave 2.0 of 2 cores"),
             "{quiet:?}"
         );
         assert_eq!([0, 60, 61].map(|s| minutes(Duration::from_secs(s))), [1, 1, 2]);
         let taken = said(0.51, 0.01);
-        assert!(taken.len() == 2 && taken[1].contains("others use 51"), "{taken:?}");
-        assert!(taken[0].ends_with("others leave 1.0 of 2 cores"), "{taken:?}");
+        assert!(taken.len() == 2 && taken[1].contains("processes use 51"), "{taken:?}");
+        assert!(taken[0].ends_with("processes leave 1.0 of 2 cores"), "{taken:?}");
         let stolen = said(0.02, 0.12);
         assert!(stolen.len() == 2 && stolen[1].contains("a hypervisor takes 12"), "{stolen:?}");
     }

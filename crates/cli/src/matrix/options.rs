@@ -121,7 +121,8 @@ impl Options {
                 }
                 None => {
                     return Err(CliError::usage(format!(
-                        "--set {}: with --resume it gives a secret again; all else is as it was",
+                        "--set {}: with --resume it can only give a secret again; nothing else \
+                         may change",
                         masked_override(&text)
                     )));
                 }

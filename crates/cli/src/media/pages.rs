@@ -105,7 +105,7 @@ fn refusal(rule: &OriginRule, plan: &Plan, may_load: MayLoad<'_>) -> Option<Stri
     // Another port of its host is another service, which has to agree itself.
     let is_of_target = place(&url) == place(plan.target.url());
     let why = if is_of_target { None } else { may_load(&url).err() }?;
-    Some(format!("player.origins: requests of {} go nowhere: {why}", rule.recorded))
+    Some(format!("player.origins: what was requested of {} is not sent: {why}", rule.recorded))
 }
 
 fn of_file(page: &RecordedPage, origins: &PageOrigins) -> Result<PagePlan, String> {

@@ -52,7 +52,7 @@ pub(super) fn order(request: &Request<()>, token: &str) -> Result<Order, Refusal
             }
             Ok(Order::Mark(text))
         }
-        _ => Err((StatusCode::NOT_FOUND, "What can be asked is /stop and /mark.\n")),
+        _ => Err((StatusCode::NOT_FOUND, "Only /stop and /mark can be asked for.\n")),
     }
 }
 

@@ -137,7 +137,7 @@ impl LivePage {
         let at = Instant::now();
         // Before it is read: what is written meanwhile is news.
         let stamp = if now.is_readable { stamp(now) } else { Default::default() };
-        let soon = |title| Ok(now.served.message(title, "Its page comes by itself."));
+        let soon = |title| Ok(now.served.message(title, "The page appears here by itself."));
         let rendered = match now.source {
             Some(source) if now.is_readable => source.render(&now.served),
             Some(_) => soon("throng is about to end"),

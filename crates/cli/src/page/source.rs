@@ -111,7 +111,7 @@ impl Source {
     pub(super) fn render(&self, served: &Served<'_>) -> Result<String, String> {
         match self {
             Self::Run(folder) if folder.is_dir() && FolderKind::of(folder).is_none() => {
-                let help = "Its page comes by itself, once its server is ready.";
+                let help = "The page appears here by itself, once its server is ready.";
                 Ok(served.message("throng is about to begin", help))
             }
             Self::Run(folder) => {
@@ -164,7 +164,7 @@ fn is_run(folder: &str) -> bool {
 /// The page of a matrix or a proof without an answer.
 fn unanswered(folder: &Path, served: &Served<'_>) -> String {
     if is_being_made(folder, served) {
-        return served.message("in progress", "Its page comes with the first run.");
+        return served.message("in progress", "The page appears here with the first run.");
     }
     served.message("not finished", &how_to_continue(folder))
 }
@@ -180,8 +180,8 @@ fn how_to_continue(folder: &Path) -> String {
     let options = kept::read_json::<OptionsFile>(folder, kept::OPTIONS);
     let (kind, command) = options.ok().flatten().unwrap_or_default().kind();
     format!(
-        "Not all runs of this {kind} are done, and no process of this machine is at it: `throng \
-         {command} --resume` continues it."
+        "Runs of this {kind} are missing, and no process of this machine makes them: `throng \
+         {command} --resume` does."
     )
 }
 

@@ -123,7 +123,7 @@ impl PreparedEngine {
     ) -> Result<RunEnd, CliError> {
         let Self { config, factory } = self;
         let lead = started_at.checked_duration_since(Instant::now()).ok_or_else(|| {
-            CliError::invalid(anyhow::anyhow!("it was not ready in time for the start"))
+            CliError::invalid(anyhow::anyhow!("this machine was not ready in time for the start"))
         })?;
         let handle = throng_engine::run(RunConfig { lead, ..config }, factory, rows);
         let handle = handle.map_err(CliError::invalid)?;

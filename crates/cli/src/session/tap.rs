@@ -92,10 +92,10 @@ impl RunTap {
 
 fn print_lost(counts: &TapCounts) {
     let reasons = [
-        (counts.no_room, "did not fit, or preceded the next key frame"),
+        (counts.no_room, "did not fit, or came before the key frame after one that did not"),
         (counts.too_large, "were larger than half the ring"),
         (counts.reader_gone, "arrived after the reader had ended"),
-        (counts.no_producer_slot, "are of threads for which the ring had no place"),
+        (counts.no_producer_slot, "came from threads for which the ring had no place"),
     ];
     let texts: Vec<String> = reasons
         .into_iter()

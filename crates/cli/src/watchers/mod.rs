@@ -75,10 +75,10 @@ pub(crate) fn refuse_port_elsewhere(plan: &Plan, is_own_host: bool) -> Result<()
     }
     let (host, port) = plan.target.host_and_port();
     Err(CliError::usage(format!(
-        "--watch target watches who listens on port {port} of this host, and {host} is not known \
-         as an address of it: run `throng watch --listen … --port {port}` there, and write \
-         --watch agent=tls://… as it prints it; of a container or namespace of this machine write \
-         --watch port={port}"
+        "--watch target watches what listens on port {port} of this host, and {host} is no known \
+         address of this host. If it is another machine, run `throng watch --listen … --port \
+         {port}` there, and write --watch agent=tls://… as it prints it; if it is a container or \
+         a namespace of this machine, write --watch port={port}"
     )))
 }
 
@@ -207,7 +207,7 @@ impl Watchers {
             if is_missing && !host.is_lost && !host.is_missing_told {
                 host.is_missing_told = true;
                 let what = format!(
-                    "{}: no such process runs; it is watched when it comes",
+                    "{}: no such process runs; it is watched as soon as one starts",
                     host.watch.label()
                 );
                 warnings.push((host.id, what));

@@ -97,21 +97,21 @@ pub(super) fn told(undelivered: &Undelivered) -> Option<String> {
     match kept_in {
         // The rows were delivered, and the end was not.
         Some(path) if *batches == 0 => Some(format!(
-            "how the part of this worker ended was not delivered; it is in {}, and a worker with \
-             this --spool hands it in",
+            "how the part of this worker ended was not delivered; it is kept in {}, and a worker \
+             that is started with this --spool delivers it",
             path.display()
         )),
         Some(path) => {
             let path = path.display();
             let they = if kept < batches { format!("{kept} of them") } else { "they".to_owned() };
             Some(format!(
-                "{batches} batches of rows were not delivered; {they} are in {path}, and a worker \
-                 with this --spool hands them in"
+                "{batches} batches of rows were not delivered; {they} are kept in {path}, and a \
+                 worker that is started with this --spool delivers them"
             ))
         }
-        None if *batches > 0 => Some(format!(
-            "{batches} batches of rows were not delivered: nobody takes them any more"
-        )),
+        None if *batches > 0 => {
+            Some(format!("{batches} batches of rows were not delivered, and are lost"))
+        }
         None => None,
     }
 }
@@ -127,18 +127,18 @@ mod tests {
         };
         let all = told(9, 9, Some("/s/0a-1.spool"));
         assert!(
-            all.contains("9 batches of rows were not delivered; they are in /s/0a-1.spool"),
+            all.contains("9 batches of rows were not delivered; they are kept in /s/0a-1.spool"),
             "{all}"
         );
         let some = told(9, 4, Some("/s/0a-1.spool"));
         assert!(
-            some.contains("9 batches of rows were not delivered; 4 of them are in /s/0a"),
+            some.contains("9 batches of rows were not delivered; 4 of them are kept in /s/0a"),
             "{some}"
         );
         let end = told(0, 0, Some("/s/0a-1.spool"));
-        assert!(end.contains("ended was not delivered; it is in /s/0a-1.spool"), "{end}");
+        assert!(end.contains("ended was not delivered; it is kept in /s/0a-1.spool"), "{end}");
         assert!(!end.contains("batches"), "{end}");
-        assert!(told(9, 0, None).contains("nobody takes them"));
+        assert!(told(9, 0, None).contains("are lost"));
         assert_eq!(told(0, 0, None), "");
     }
 }

@@ -156,7 +156,7 @@ fn a_reader_that_stands_still_costs_its_frames_and_not_the_run() {
         (running.wait(), ())
     });
     let ran = ran.expect_code(0);
-    assert!(ran.stderr.contains("did not fit, or preceded the next key frame"), "{ran}");
+    assert!(ran.stderr.contains("did not fit, or came before the key frame after one"), "{ran}");
     assert!(ran.stderr.contains("the tap's reader did not end"), "{ran}");
     let tracks = decoded(&ran);
     let dropped: f64 = tracks.iter().map(|track| figure(track, "frames_dropped")).sum();

@@ -29,7 +29,7 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
         if !judged.contains(&hold.number)
             && let Some(outcome) = cells.get_mut(OUTCOME)
         {
-            "judged before: as without load".clone_into(outcome);
+            "from before the search began anew".clone_into(outcome);
         }
         cells
     };
@@ -125,8 +125,11 @@ mod tests {
         begun_anew.holds.insert(0, before);
         let (plain, anew) =
             (&summarise(&run, &[], Duration::ZERO), &summarise(&begun_anew, &[], Duration::ZERO));
-        assert_eq!(render(&run, plain).matches("judged before").count(), 0);
-        assert_eq!(render(&begun_anew, anew).matches("judged before: as without load").count(), 1);
+        assert_eq!(render(&run, plain).matches("before the search began anew").count(), 0);
+        assert_eq!(
+            render(&begun_anew, anew).matches("from before the search began anew").count(),
+            1
+        );
         let goals =
             |summary: &Summary| summary.capacity.as_ref().map(|capacity| capacity.goals.clone());
         assert_eq!(goals(plain), goals(anew));

@@ -200,7 +200,7 @@ impl Entry {
             Ending::Unfinished if run.in_progress => (IN_PROGRESS, None),
             _ if self.headline.is_some() => return,
             Ending::Unfinished => {
-                (UNFINISHED, Some("it has no ending, and no process of this machine writes it"))
+                (UNFINISHED, Some("its end is not recorded, and no process here writes it"))
             }
             Ending::Complete | Ending::Interrupted | Ending::Aborted => {
                 (UNREPORTED, Some("it has no summary"))
@@ -233,7 +233,7 @@ impl Entry {
         match (is_written, is_open) {
             (true, _) => {}
             (false, true) => self.problems.push(format!(
-                "no process of this machine is at it; `throng {command} --resume` continues it"
+                "runs are missing, and no process here makes them; `throng {command} --resume` does"
             )),
             (false, false) => self.outcome = DONE.into(),
         }

@@ -25,7 +25,7 @@ use sender::Sender;
 /// which is said.
 pub(crate) fn traces(info: &RunInfo, joins_per_second_max: u32) -> Traces {
     say(&match joins_per_second_max {
-        0 => "traces      of the run alone; of joins by --otlp-traces N".to_owned(),
+        0 => "traces      of the run alone; --otlp-traces N adds joins".to_owned(),
         most => format!("traces      of the run, and of up to {most} joins a second"),
     });
     Traces::new(info, run_id::seed(), joins_per_second_max)

@@ -110,7 +110,7 @@ pub(super) fn write(folder: &Path, fleet: &Fleet<'_>) -> Result<(), CliError> {
         })
     };
     put().map_err(|error: io::Error| {
-        CliError::invalid(anyhow!("--helm {path}: {error}; it has not all files: remove it"))
+        CliError::invalid(anyhow!("--helm {path}: {error}; it is incomplete: remove it"))
     })?;
     let shown = shell::path(folder);
     say(&format!("wrote     {shown}; next: helm install NAME {shown}"));

@@ -88,7 +88,7 @@ pub(super) fn warnings(plan: &Plan) -> Vec<String> {
     });
     let loopback = plan.target.is_loopback().then(|| {
         format!(
-            "{} is on loopback, which in a cluster is each pod by itself",
+            "{} is a loopback address: in a cluster each pod reaches only itself by it",
             plan.target.display()
         )
     });
