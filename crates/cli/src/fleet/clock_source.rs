@@ -159,7 +159,7 @@ pub(crate) fn basis(said: &ClockSaid, ours: Option<ClockWord>) -> String {
     match (said.basis, said.word, ours) {
         (ClockBasis::Exchanges, ..) => "half of the round trip".into(),
         (ClockBasis::Contradicted, ..) => {
-            "half of the round trip, which what the hosts say of their clocks contradicts".into()
+            "half of the round trip; what the hosts say of their clocks contradicts it".into()
         }
         (ClockBasis::HostClocks, Some(theirs), Some(ours)) if theirs.source == ours.source => {
             format!("{} on both hosts", named(ours.source))
