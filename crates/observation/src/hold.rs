@@ -148,6 +148,14 @@ impl HoldRow {
         self.passed[goal as usize]
     }
 
+    /// When it ended if no second of it was judged, in words: `after 12 s, while the crowd settled`.
+    #[must_use]
+    pub fn ended_settling(&self) -> Option<String> {
+        let until = self.until.filter(|_| self.seconds == 0)?;
+        let after_s = until.millis_since(self.from) / 1e3;
+        Some(format!("after {after_s:.0} s, while the crowd settled"))
+    }
+
     /// Whether more than half of its seconds were bad for `goal`.
     #[must_use]
     pub fn is_mostly_bad(&self, goal: Goal) -> bool {
@@ -164,6 +172,21 @@ impl HoldRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_hold_without_a_judged_second_ended_while_the_crowd_settled() {
+        let hold = |seconds, until: Option<i64>| HoldRow {
+            seconds,
+            from: RunTime(42_000_000),
+            until: until.map(RunTime),
+            ..HoldRow::default()
+        };
+        let ended = |seconds, until| hold(seconds, until).ended_settling();
+        let words = "after 12 s, while the crowd settled";
+        assert_eq!(ended(0, Some(54_100_000)).as_deref(), Some(words));
+        assert_eq!(ended(0, None), None, "it goes on");
+        assert_eq!(ended(1, Some(54_100_000)), None);
+    }
 
     #[test]
     fn holds_of_other_bounds_than_the_last_that_ended_are_left_out() {

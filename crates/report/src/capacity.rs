@@ -153,9 +153,13 @@ impl SoakSummary {
     /// In a sentence: "18 users for 600 s, 580 s bad, the first after 14 s: not sustained, mostly
     /// loss (92 %), fps 11 %".
     pub(crate) fn sentence(&self) -> String {
-        let bad = match (self.bad_seconds, self.broke_after_s) {
-            (0, _) | (_, None) => "no second bad".to_owned(),
-            (bad, Some(after)) => format!("{bad} s bad, the first after {after:.0} s"),
+        let seconds = self.seconds;
+        let held = match (seconds, self.bad_seconds, self.broke_after_s) {
+            (0, ..) => ", ended while the crowd settled".to_owned(),
+            (_, 0, _) | (.., None) => format!(" for {seconds} s, no second bad"),
+            (_, bad, Some(after)) => {
+                format!(" for {seconds} s, {bad} s bad, the first after {after:.0} s")
+            }
         };
         let sustained = match self.sustained {
             Some(true) => "sustained",
@@ -165,7 +169,7 @@ impl SoakSummary {
         let why =
             reasons::words(&self.reasons).map_or_else(String::new, |words| format!(", {words}"));
         let users = count(self.users.into(), "users");
-        format!("{users} for {} s, {bad}: {sustained}{why}", self.seconds)
+        format!("{users}{held}: {sustained}{why}")
     }
 }
 
@@ -193,5 +197,30 @@ pub(crate) fn outcome(capacity: &CapacitySummary) -> RunOutcome {
         RunOutcome::Missed
     } else {
         RunOutcome::Invalid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_soak_says_for_how_long_it_was_judged_or_that_it_was_not() {
+        let soak = SoakSummary {
+            users: 18,
+            sustained: Some(false),
+            seconds: 600,
+            bad_seconds: 580,
+            broke_after_s: Some(14.0),
+            reasons: Vec::new(),
+        };
+        assert_eq!(
+            soak.sentence(),
+            "18 users for 600 s, 580 s bad, the first after 14 s: not sustained"
+        );
+        let good = SoakSummary { sustained: Some(true), bad_seconds: 0, ..soak.clone() };
+        assert_eq!(good.sentence(), "18 users for 600 s, no second bad: sustained");
+        let unjudged = SoakSummary { seconds: 0, bad_seconds: 0, broke_after_s: Some(0.0), ..soak };
+        assert_eq!(unjudged.sentence(), "18 users, ended while the crowd settled: not sustained");
     }
 }

@@ -233,6 +233,9 @@ impl Capacity {
         let Some(soak) = self.soak else { return String::new() };
         let of =
             self.values.get(&soak.users).cloned().unwrap_or_else(|| count(soak.users.into(), noun));
+        if soak.seconds == 0 {
+            return format!("in the soak, {of} had bad service while the crowd settled");
+        }
         let when = soak.broke_after_s.map_or_else(String::new, |s| format!(" after {s:.0} s"));
         format!(
             "in the soak, {of} had bad service{when} ({} of {} s bad)",
@@ -395,6 +398,18 @@ mod tests {
         holds[3].passed = [HoldOutcome::Yes; 3];
         let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
         assert_eq!(capacity.statement("viewers"), "20 viewers (first failing load 21)");
+        holds[3] = HoldRow {
+            seconds: 0,
+            bad_seconds: [0; 3],
+            passed: [HoldOutcome::No; 3],
+            ..holds[3].clone()
+        };
+        let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+        assert_eq!(
+            capacity.statement("viewers"),
+            "20 viewers, not sustained: in the soak, 18 viewers had bad service while the crowd \
+             settled"
+        );
     }
 
     #[test]

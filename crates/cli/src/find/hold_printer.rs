@@ -74,13 +74,13 @@ fn line(row: &HoldRow, broken: &[Reason], passing: Option<u32>) -> String {
         .filter(|_| row.value.is_none())
         .map_or_else(String::new, |users| format!("; {users} served well so far"));
     let load = row.value.clone().unwrap_or_else(|| format!("{:>5} users", row.users));
+    let rests_on = row.ended_settling().unwrap_or_else(|| {
+        format!("{bad} of {} s bad, {:.2} % of user-seconds", row.seconds, share * 100.0)
+    });
     format!(
-        "{:>6.0} s  {:<8} {load}  {verdict:<7} {bad} of {} s bad, {:.2} % of \
-         user-seconds{broken}{why}{best}",
+        "{:>6.0} s  {:<8} {load}  {verdict:<7} {rests_on}{broken}{why}{best}",
         row.until.unwrap_or(RunTime(0)).as_secs_f64(),
         row.purpose.key(),
-        row.seconds,
-        share * 100.0,
     )
 }
 
@@ -118,5 +118,33 @@ mod tests {
         assert!(text.ends_with(" of user-seconds, latency alone: it was hopeless"), "{text}");
         let text = line(&HoldRow { bad_user_seconds: 0, ..failed() }, &[], None);
         assert!(text.ends_with(", 0.00 % of user-seconds"), "{text}");
+    }
+
+    #[test]
+    fn a_load_that_ended_while_the_crowd_settled_has_no_seconds_that_were_bad() {
+        let unjudged = HoldRow {
+            purpose: Purpose::Demand,
+            from: RunTime(81_000_000),
+            seconds: 0,
+            bad_seconds: [0; 3],
+            user_seconds: 0,
+            bad_user_seconds: 0,
+            why: Some("more than 20 % of the users were badly served for 8 s".into()),
+            ..failed()
+        };
+        let broken = [Reason { clause: Clause::Fps, ratio: 1.0 }];
+        assert_eq!(
+            line(&unjudged, &broken, Some(25)),
+            "    93 s  demand      27 users  FAILED  after 12 s, while the crowd settled, fps \
+             alone: more than 20 % of the users were badly served for 8 s; 25 served well so far"
+        );
+        let limited = HoldRow {
+            passed: [HoldOutcome::Undecided; 3],
+            why: Some("the generator was the limit".into()),
+            ..unjudged
+        };
+        let text = line(&limited, &[], None);
+        let expect = "not decided after 12 s, while the crowd settled: the generator was the limit";
+        assert!(text.ends_with(expect), "{text}");
     }
 }

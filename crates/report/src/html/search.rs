@@ -63,18 +63,21 @@ fn row(hold: &HoldRow, capacity: &CapacitySummary, seconds: &BySecond) -> Vec<St
     };
     let share = hold.bad_user_seconds as f64 / hold.user_seconds.max(1) as f64;
     let broken = reasons::words(&reasons::of_hold(seconds, hold, Goal::Acceptable));
+    let settling = hold.ended_settling();
+    let of_judged = |text: String| if settling.is_some() { "–".to_owned() } else { text };
+    let ended: Vec<&str> = settling.as_deref().into_iter().chain(hold.why.as_deref()).collect();
     vec![
         format!("{:.0} s", hold.from.as_secs_f64()),
         hold.purpose.key().to_owned(),
         capacity.load(hold.users),
         outcome.to_owned(),
-        format!("{} s", hold.seconds),
-        format!("{} s", hold.bad_seconds[Goal::Acceptable as usize]),
-        hold.bad_stretches.to_string(),
-        percent(share),
+        of_judged(format!("{} s", hold.seconds)),
+        of_judged(format!("{} s", hold.bad_seconds[Goal::Acceptable as usize])),
+        of_judged(hold.bad_stretches.to_string()),
+        of_judged(percent(share)),
         broken.unwrap_or_else(|| "–".to_owned()),
         known(hold.recovery_ms, |ms| format!("{:.1} s", ms as f64 / 1e3)),
-        hold.why.clone().unwrap_or_default(),
+        ended.join(": "),
     ]
 }
 
@@ -109,6 +112,20 @@ mod tests {
         assert!(!page.contains("<b>") && page.contains("<td>confirm</td>"), "{page}");
         assert!(page.contains("<td>mostly delay (100 %), fps 10 %</td>"), "{page}");
         assert_eq!(of(&example::healthy(1, 1)), "");
+    }
+
+    #[test]
+    fn a_load_that_ended_while_the_crowd_settled_shows_no_figures_of_judged_seconds() {
+        let mut run = example::searched();
+        let before = render(&run, &summarise(&run, &[], Duration::ZERO));
+        let last = run.holds.last_mut().expect("the load that was confirmed");
+        (last.seconds, last.bad_seconds, last.bad_stretches) = (0, [0; 3], 1);
+        last.why = Some("most were badly served".into());
+        let page = render(&run, &summarise(&run, &[], Duration::ZERO));
+        let unjudged = "<td class=\"n\">–</td>".repeat(4);
+        assert!(page.contains(&unjudged) && !before.contains(&unjudged), "{page}");
+        let ended = "<td>after 40 s, while the crowd settled: most were badly served</td>";
+        assert!(page.contains(ended), "{page}");
     }
 
     #[test]
