@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict, Explanation};
 use throng_analysis::demand::{ChatCost, ChatWork, Demand, Prediction, Resource};
 use throng_analysis::findings::{Finding, FindingRole};
-use throng_observation::units::{Unit, count, duration_ms};
+use throng_observation::units::{Unit, count, duration_ms, noun};
 
 use crate::health::{self, Share};
 use crate::summary::Summary;
@@ -108,15 +108,14 @@ const UNKNOWN_MAX: usize = 3;
 
 /// What a prediction cannot know; empty if every resource that grows has a known limit.
 pub(crate) fn unknown(names: &[String]) -> String {
-    if names.is_empty() {
-        return String::new();
-    }
-    let (named, more) = names.split_at(names.len().min(UNKNOWN_MAX));
-    let mut said = format!("; not known: the limit of {}", named.join(", "));
-    if !more.is_empty() {
-        let _ = write!(said, " and {} more", more.len());
-    }
-    said
+    let mut listed: Vec<String> = names.iter().take(UNKNOWN_MAX).cloned().collect();
+    let more = names.len().saturating_sub(UNKNOWN_MAX);
+    listed.extend((more > 0).then(|| format!("{more} more")));
+    let Some(last) = listed.pop() else { return String::new() };
+    let before = listed.join(", ");
+    let and = if before.is_empty() { "" } else { " and " };
+    let limits = noun(names.len() as u64, "limits");
+    format!("; not known: the {limits} of {before}{and}{last}")
 }
 
 /// An amount of a resource with its unit.

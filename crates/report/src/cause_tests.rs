@@ -151,3 +151,18 @@ fn extrapolations_are_marked_by_one_rule() {
         assert_eq!(demand.extrapolated, demand.used < EXTRAPOLATED_BELOW * limit, "{demand:?}");
     }
 }
+
+#[test]
+fn what_a_prediction_cannot_know_is_a_clause_for_any_number_of_resources() {
+    let names = ["bytes sent by lo", "memory of w", "UDP sockets", "local ports", "CPU quota"];
+    for (known, expect) in [
+        (0, ""),
+        (1, "; not known: the limit of bytes sent by lo"),
+        (2, "; not known: the limits of bytes sent by lo and memory of w"),
+        (3, "; not known: the limits of bytes sent by lo, memory of w and UDP sockets"),
+        (5, "; not known: the limits of bytes sent by lo, memory of w, UDP sockets and 2 more"),
+    ] {
+        let names: Vec<String> = names.iter().take(known).map(|&name| name.to_owned()).collect();
+        assert_eq!(unknown(&names), expect);
+    }
+}

@@ -220,7 +220,7 @@ impl Demand {
         })
     }
 
-    /// Its name in tables.
+    /// Its name in tables: a noun, so that "the limit of" it can be said.
     #[must_use]
     pub fn name(&self) -> String {
         let of = &self.instance;
@@ -231,13 +231,13 @@ impl Demand {
             Resource::ProcessCpu => format!("CPU of {of}"),
             Resource::Quota => "CPU quota".into(),
             Resource::SoftirqCore => "soft interrupts of one CPU".into(),
-            Resource::NicSent => format!("sent by {of}"),
+            Resource::NicSent => format!("bytes sent by {of}"),
             Resource::NicSentPackets => format!("packets sent by {of}"),
-            Resource::NicReceived => format!("received by {of}"),
+            Resource::NicReceived => format!("bytes received by {of}"),
             Resource::NicReceivedPackets => format!("packets received by {of}"),
             Resource::Descriptors => format!("file descriptors of {of}"),
             Resource::Memory => format!("memory of {of}"),
-            Resource::DiskRead => format!("read from {of}"),
+            Resource::DiskRead => format!("bytes read from {of}"),
             Resource::UdpSockets => "UDP sockets".into(),
             Resource::TcpConnections => "TCP connections".into(),
             Resource::Ports => "local ports".into(),

@@ -94,7 +94,7 @@ fn what_grows_without_a_known_limit_is_named() {
     let idle = demand(Resource::UdpSockets, None, |users| 7.0 + 0.1 * stir(users));
     let then = next(&[memory(), line.clone(), idle]);
     assert_eq!((then.users, then.users_high), (144.0, None));
-    assert_eq!(then.unknown, ["sent by media"]);
+    assert_eq!(then.unknown, ["bytes sent by media"]);
     // It is relieved: then nobody needs to know.
     let eased = after(&[memory(), line], 36.0, 36.0, |demand| demand.resource == Resource::NicSent);
     assert_eq!(eased.expect("memory").unknown, Vec::<String>::new());
@@ -113,4 +113,34 @@ fn a_curve_is_not_drawn_out_farther_than_the_price_draws_it() {
     let then = after(&[cpu], 36.0, 50.0, |_| false).expect("a prediction");
     // Four times the largest load of the fit, though 50 users were tried.
     assert_eq!((then.users, then.users_high), (144.0, None), "{then:?}");
+}
+
+#[test]
+fn what_has_no_known_limit_is_named_by_a_noun() {
+    let names = [
+        (Resource::HostCpu, "CPU of the host"),
+        (Resource::Thread, "thread media"),
+        (Resource::ThreadGroup, "threads media"),
+        (Resource::ProcessCpu, "CPU of media"),
+        (Resource::Quota, "CPU quota"),
+        (Resource::SoftirqCore, "soft interrupts of one CPU"),
+        (Resource::NicSent, "bytes sent by media"),
+        (Resource::NicSentPackets, "packets sent by media"),
+        (Resource::NicReceived, "bytes received by media"),
+        (Resource::NicReceivedPackets, "packets received by media"),
+        (Resource::Descriptors, "file descriptors of media"),
+        (Resource::Memory, "memory of media"),
+        (Resource::DiskRead, "bytes read from media"),
+        (Resource::UdpSockets, "UDP sockets"),
+        (Resource::TcpConnections, "TCP connections"),
+        (Resource::Ports, "local ports"),
+        (Resource::Conntrack, "tracked connections"),
+    ];
+    let is_next = |(at, (resource, _)): (usize, &(Resource, &str))| *resource as usize == at;
+    assert!(names.iter().enumerate().all(is_next), "one is left out");
+    for (resource, name) in names {
+        assert_eq!(demand(resource, None, |users| 1e5 * users).name(), name);
+        let is_verb = ["sent ", "received ", "read "].iter().any(|verb| name.starts_with(verb));
+        assert!(!is_verb, "the limit of {name}");
+    }
 }

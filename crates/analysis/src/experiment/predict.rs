@@ -258,7 +258,11 @@ mod tests {
         let twice = predicted(Some(1.5));
         assert!((twice.users - 155.6).abs() < 0.1 && twice.resource == "thread w", "{twice:?}");
         let four = predicted(Some(4.0));
-        assert_eq!((four.users.round(), four.resource.as_str()), (160.0, "sent by w"), "{four:?}");
+        assert_eq!(
+            (four.users.round(), four.resource.as_str()),
+            (160.0, "bytes sent by w"),
+            "{four:?}"
+        );
         assert_eq!(predicted(None).users.round(), 160.0, "without a factor it is no limit");
         assert!(four.users_low < 153.0 && four.users_high.unwrap() > 167.0);
     }
@@ -407,7 +411,7 @@ mod tests {
             "{twice:?}"
         );
         assert!((twice.users - 121.0).abs() < 1.0, "{twice:?}");
-        assert_eq!(twice.unknown, ["sent by w"]);
+        assert_eq!(twice.unknown, ["bytes sent by w"]);
         assert_eq!(twice.judged(150.0, 160.0).held, Some(true), "more is no contradiction");
     }
 

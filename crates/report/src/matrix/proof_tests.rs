@@ -180,7 +180,7 @@ fn a_gain_is_confirmed_with_the_next_limit_and_the_prediction() {
     let text = text::summary(&report);
     for line in [
         "confirmed: cpu limits one; four has ×2.07 the users",
-        "the demand model predicted 124 to 136 users, then full: sent by eth0; held",
+        "the demand model predicted 124 to 136 users, then full: bytes sent by eth0; held",
         "A/A",
     ] {
         assert!(text.contains(line), "{line}\n{text}");

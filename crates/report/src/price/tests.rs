@@ -100,7 +100,7 @@ fn the_answer_the_table_of_sizes_and_the_price_of_a_run_agree() {
     assert_eq!(then.unknown, ["packets sent by eth0", "memory of janus"]);
     let words = crate::text::summary(&summary);
     assert!(
-        words.contains("; not known: the limit of packets sent by eth0, memory of janus"),
+        words.contains("; not known: the limits of packets sent by eth0 and memory of janus"),
         "{words}"
     );
 }

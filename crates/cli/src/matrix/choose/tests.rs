@@ -163,7 +163,7 @@ fn the_limit_that_comes_next_is_said_before_the_first_pair() {
     let fixture = fixture("10ms", "");
     let chosen = of_demands(&fixture, &search(100, Some(110)), &[line()]);
     assert_eq!(chosen.choice, Choice::Hold { users: 120, passing: 100 });
-    let next = "a variant is expected to have its next limit at about 130 users (sent by v0)";
+    let next = "a variant is expected to have its next limit at about 130 users (bytes sent by v0)";
     assert!(chosen.why.ends_with(&format!("; {next}")), "{chosen:?}");
     // A search that was cut off: the crowd that failed is beyond that line too.
     let chosen = of_demands(&fixture, &search(101, Some(182)), &[line()]);
