@@ -14,6 +14,8 @@ pub(super) struct Expected {
     pub(super) since: Instant,
     /// The end of a recording.
     pub(super) until: Option<Instant>,
+    /// The server was asked to stop: nothing is missing, and what may be over is not refuted.
+    pub(super) is_stopping: bool,
 }
 
 /// Shorter silences end nothing: no freeze has begun yet.

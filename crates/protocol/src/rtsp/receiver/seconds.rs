@@ -33,12 +33,12 @@ impl Receiver {
     /// The server plays: every track that was set up has media until the recording ends, if it
     /// does.
     pub(in crate::rtsp) fn expect(&mut self, since: Instant, until: Option<Instant>) {
-        self.expected = Some(Expected { since, until });
+        self.expected = Some(Expected { since, until, is_stopping: false });
     }
 
     /// The server was asked to stop.
     pub(in crate::rtsp) fn expect_nothing(&mut self) {
-        self.expected = None;
+        self.expected.iter_mut().for_each(|expected| expected.is_stopping = true);
     }
 
     /// Ends the intervals of a second. That of a track that may be over is put off: if it is, its

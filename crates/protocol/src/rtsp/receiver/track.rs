@@ -92,7 +92,7 @@ impl Track {
         now: Instant,
         take: fn(&mut TrackMeter, Instant) -> TrackInterval,
     ) -> Observation {
-        let due = expected.filter(|_| self.meter.is_quiet(now));
+        let due = expected.filter(|due| !due.is_stopping && self.meter.is_quiet(now));
         let has_stopped = self.meter.has_begun();
         let mut interval = take(&mut self.meter, now);
         interval.missing = due.map(|due| Missing { since: due.since, has_stopped });

@@ -125,6 +125,36 @@ fn a_recording_that_ends_soon_after_a_pause_is_played_again() {
     }
 }
 
+/// Whether it is the end is not known when the viewer pauses: only media that comes after all
+/// refutes it.
+#[test]
+fn silence_near_the_end_counts_before_a_pause_no_more_than_before_a_seek() {
+    for (transport, comes_again) in BOTH.into_iter().flat_map(|by| [(by, false), (by, true)]) {
+        let script = PlaybackScript {
+            start: PlaybackPosition::At(17 * S),
+            steps: vec![PlaybackStep { at: 2 * S, action: PlaybackAction::Pause(2 * S) }],
+            ..PlaybackScript::default()
+        };
+        let mut fixture = Fixture::set_up(transport, script, RECORDING);
+        fixture.answers("PLAY", "200 OK", SESSION, "");
+        plays(&mut fixture, transport, 0..30);
+        fixture.wait(S + S / 10);
+        if comes_again {
+            plays(&mut fixture, transport, 30..31);
+        }
+        fixture.answers("PAUSE", "200 OK", SESSION, "");
+        let active_us: u64 = fixture.intervals().iter().map(|it| it.counters.active_us).sum();
+        let expect_ms = if comes_again { 2_000..2_300 } else { 1_000..1_200 };
+        assert!(expect_ms.contains(&(active_us / 1_000)), "{transport:?}: {active_us}");
+        fixture.wait(2 * S);
+        fixture.answers("PLAY", "200 OK", SESSION, "");
+        fixture.wait(2 * S);
+        if !comes_again {
+            begins_anew(&mut fixture, &format!("{transport:?}"));
+        }
+    }
+}
+
 /// Where the server says that it plays is no proof that it has played.
 #[test]
 fn who_asks_for_the_beginning_and_gets_nothing_has_not_seen_the_end() {
