@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
-# The cost of participants of an XMPP chat: throng against one Node process with the same participants (bench/chat-bot), which reads
-# stanzas with the parser of xmpp.js (`ltx`), or looks only at their beginning (`scan`). One after the other, each on a Prosody of its
-# own with the configuration of examples/evening, on CPU 0; the generator has CPU 1.
+# The cost of participants of an XMPP chat: throng against one Node process with the same
+# participants (bench/chat-bot), which reads stanzas with the parser of xmpp.js (`ltx`), or looks
+# only at their beginning (`scan`). One after the other, each on a Prosody of its own with the
+# configuration of examples/evening, on CPU 0; the generator has CPU 1.
 # As root all of them come before other work of the machine (nice).
-#   bench/chat.sh [PARTICIPANTS [ROOMS [PER_SECOND [SECONDS [GENERATOR...]]]]]      400 1 10 75 throng ltx scan
-# Prosody collects its garbage less often than by default, so that it sends as fast as it can. With STAND=1 it has the
-# configuration of examples/evening as it is. VCARDS (none, authors, all) and KEEP, a folder for the run of throng, which then
-# watches Prosody too, are of throng only.
-# Needs prosody, nodejs (20), npm, python3, util-linux. THRONG names another binary than that of the release build.
+#   bench/chat.sh [PARTICIPANTS [ROOMS [PER_SECOND [SECONDS [GENERATOR...]]]]]
+#                 400 1 10 75 throng ltx scan
+# Prosody collects its garbage less often than by default, so that it sends as fast as it can. With
+# STAND=1 it has the configuration of examples/evening as it is. VCARDS (none, authors, all) and
+# KEEP, a folder for the run of throng, which then watches Prosody too, are of throng only.
+# Needs prosody, nodejs (20), npm, python3, util-linux. THRONG names another binary than that of the
+# release build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 participants=${1:-400} rooms=${2:-1} rate=${3:-10} seconds=${4:-75}
@@ -42,8 +45,9 @@ start_prosody() { # NAME
   echo "Prosody does not answer on port $port:" >&2; tail -5 "$dir/log" >&2; exit 1
 }
 
-# Runs a command on CPU 1 and writes what it and Prosody used: CPU time, peak memory, and how full their CPUs were in each second.
-# Prosody is full in a second in which it always ran, or waited for its CPU because others were on it.
+# Runs a command on CPU 1 and writes what it and Prosody used: CPU time, peak memory, and how full
+# their CPUs were in each second. Prosody is full in a second in which it always ran, or waited for
+# its CPU because others were on it.
 cat >"$folder/measure.py" <<'PY'
 import json, os, resource, sys, time
 name, prosody, out, *command = sys.argv[1:]

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The cost of conferences on a real Janus, as tables with the goals, written into docs/measurements/conferences.md: about four
-# minutes after the build. Needs root for a network namespace, and Go for the publisher that throng is compared
-# with. Arguments go to the benchmark, such as --publishers 30; with any, docs/measurements/conferences.md is not changed.
+# The cost of conferences on a real Janus, as tables with the goals, written into
+# docs/measurements/conferences.md: about four minutes after the build. Needs root for a network
+# namespace, and Go for the publisher that throng is compared with. Arguments go to the benchmark,
+# such as --publishers 30; with any, docs/measurements/conferences.md is not changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

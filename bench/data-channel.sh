@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# The cost of segments over a WebRTC data channel (docs/measurements/data-channels.md): two viewers of throng, each on a thread of its own, against two
-# tabs of headless Chromium. In both one end asks for segment after segment, and the other sends it in messages of 65,535 bytes,
-# ordered and reliable, over loopback; at most 1 MiB waits for acknowledgements. A tenth as many segments come before those that count.
+# The cost of segments over a WebRTC data channel (docs/measurements/data-channels.md): two viewers
+# of throng, each on a thread of its own, against two tabs of headless Chromium. In both one end
+# asks for segment after segment, and the other sends it in messages of 65,535 bytes, ordered and
+# reliable, over loopback; at most 1 MiB waits for acknowledgements. A tenth as many segments come
+# before those that count.
 #   bench/data-channel.sh [SEGMENTS [BYTES [ROUNDS]]]        200 1000000 2
-# CPU time is that of both ends together: all threads of throng, and all processes of Chromium less those of the same time in which
-# its two tabs send nothing. Every other round is in the opposite order. About a minute for each round after the build.
-# Needs chromium and Debian's python3-websockets. DATA_CHANNEL names another binary than that of the release build.
+# CPU time is that of both ends together: all threads of throng, and all processes of Chromium less
+# those of the same time in which its two tabs send nothing. Every other round is in the opposite
+# order. About a minute for each round after the build. Needs chromium and Debian's
+# python3-websockets. DATA_CHANNEL names another binary than that of the release build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 segments=${1:-200} bytes=${2:-1000000} rounds=${3:-2}

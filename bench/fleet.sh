@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # What a fleet plays and costs (docs/measurements/fleet.md), on one machine, in three parts:
-#   answers      `throng find` alone and on two workers, against a stage that serves a known number of viewers well
-#   quotas       how many viewers one worker with a quarter of a core plays before it is its own limit, and four such workers
+#   answers      `throng find` alone and on two workers, against a stage that serves a known number
+#                of viewers well
+#   quotas       how many viewers one worker with a quarter of a core plays before it is its own
+#                limit, and four such workers
 #   coordinator  the rows of 200 workers with 1,000 viewers each, merged as a coordinator does
 #   bench/fleet.sh [answers|quotas|coordinator]…        all
-# Needs root (control groups) and nats-server. About twenty minutes after the build. BUDGET is the time of each search (240s). THRONG and
-# FLEET_MERGE name other binaries than those of the release build.
+# Needs root (control groups) and nats-server. About twenty minutes after the build. BUDGET is the
+# time of each search (240s). THRONG and FLEET_MERGE name other binaries than those of the release
+# build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 parts=${*:-answers quotas coordinator}
@@ -56,7 +59,8 @@ print(f"{sys.argv[2]:24} passed at most {passing}: {capacity['statement']}")
 PY
 }
 
-# Whether so many workers play so many viewers without being the limit. Each worker gets 25 joins a second.
+# Whether so many workers play so many viewers without being the limit. Each worker gets 25 joins a
+# second.
 plays() { # WORKERS VIEWERS
   local run="$folder/run-$1-$2"
   "$throng" view "whep+http://127.0.0.1:$stage/whep" -n "$2" --every "$((40 / $1))ms" --for "$(($2 / (25 * $1) + 15))s" --quiet -o "$run" \

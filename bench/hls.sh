@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The cost of live HLS viewers: throng against k6 that polls the same playlist and fetches the same segments, one after the
-# other on one nginx, as a table: about four minutes after the build. Needs nginx, ffmpeg, GNU time (Debian's packages),
-# and k6 in PATH (`go install go.k6.io/k6@v1.8.1`).
+# The cost of live HLS viewers: throng against k6 that polls the same playlist and fetches the same
+# segments, one after the other on one nginx, as a table: about four minutes after the build. Needs
+# nginx, ffmpeg, GNU time (Debian's packages), and k6 in PATH (`go install go.k6.io/k6@v1.8.1`).
 #   bench/hls.sh [VIEWERS] [SECONDS]
 # THRONG names another binary than that of the release build.
 set -euo pipefail

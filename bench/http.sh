@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The cost of downloads over HTTP/1.1, HTTP/2 and HTTP/3 against wrk, h2load and the bare libraries, as a table: about
-# four minutes after the build. Needs two CPUs, and nginx, caddy, wrk and nghttp2-client (Debian's packages). Arguments go
-# to the benchmark, such as --viewers 50.
+# The cost of downloads over HTTP/1.1, HTTP/2 and HTTP/3 against wrk, h2load and the bare libraries,
+# as a table: about four minutes after the build. Needs two CPUs, and nginx, caddy, wrk and
+# nghttp2-client (Debian's packages). Arguments go to the benchmark, such as --viewers 50.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

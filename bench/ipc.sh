@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The cost of each transport between two processes, and the ratios that the ring must meet (docs/measurements/ipc.md): measured
-# in one run, the median of its rounds. Argument: a PYTHON with `websockets` (optional); otherwise pip installs the
-# package into a virtual environment in the target folder, because that one has the C extension. Debian's package
-# lacks it and masks in pure Python, which would be too easy a baseline.
+# The cost of each transport between two processes, and the ratios that the ring must meet
+# (docs/measurements/ipc.md): measured in one run, the median of its rounds. Argument: a PYTHON with
+# `websockets` (optional); otherwise pip installs the package into a virtual environment in the
+# target folder, because that one has the C extension. Debian's package lacks it and masks in pure
+# Python, which would be too easy a baseline.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The CPU time of a join by throng and by pion on Janus, LiveKit, an OME-like and an SRS-like server, as a table, written into
-# docs/measurements/joins.md: about six minutes after the build. Needs root for network namespaces, two CPUs, janus, Go for the viewer
-# that throng is compared with, and livekit-server (scripts/livekit.sh builds it once). Arguments go to the benchmark, such as
-# `--servers srs,ome --viewers 200 --repeat 4`; with any, docs/measurements/joins.md is not changed unless `--page` names it. The binaries
-# go to CARGO_TARGET_DIR, if that is set.
+# The CPU time of a join by throng and by pion on Janus, LiveKit, an OME-like and an SRS-like
+# server, as a table, written into docs/measurements/joins.md: about six minutes after the build.
+# Needs root for network namespaces, two CPUs, janus, Go for the viewer that throng is compared
+# with, and livekit-server (scripts/livekit.sh builds it once). Arguments go to the benchmark, such
+# as `--servers srs,ome --viewers 200 --repeat 4`; with any, docs/measurements/joins.md is not
+# changed unless `--page` names it. The binaries go to CARGO_TARGET_DIR, if that is set.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The cost of RTSP viewers against ffmpeg, GStreamer and the floor on a real gst-rtsp-server, as a table: about ten minutes after
-# the build. Needs two CPUs and what `scripts/setup.sh test` installs. Arguments go to the benchmark, such as --viewers 50.
+# The cost of RTSP viewers against ffmpeg, GStreamer and the floor on a real gst-rtsp-server, as a
+# table: about ten minutes after the build. Needs two CPUs and what `scripts/setup.sh test`
+# installs. Arguments go to the benchmark, such as --viewers 50.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds everything that is compared and writes docs/measurements/webrtc-viewers.md. Arguments go to `compare`, such as --viewers 100.
-# Without any: the comparison, the profile, and crowds on throng's own stage. Needs root for network namespaces.
+# Builds everything that is compared and writes docs/measurements/webrtc-viewers.md. Arguments go to
+# `compare`, such as --viewers 100. Without any: the comparison, the profile, and crowds on throng's
+# own stage. Needs root for network namespaces.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

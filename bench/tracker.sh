@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# The cost of the WebTorrent tracker's client in viewers with peers (docs/measurements/tracker.md), on the tracker that PeerTube runs: the CPU time of
-# throng with a tracker that asks for an announcement each 10 s, less that of the same viewers without one. They play a recording of
-# 2 minutes in segments of 30 s and a few kilobytes, so that playing costs little. About three minutes after the build.
+# The cost of the WebTorrent tracker's client in viewers with peers (docs/measurements/tracker.md),
+# on the tracker that PeerTube runs: the CPU time of throng with a tracker that asks for an
+# announcement each 10 s, less that of the same viewers without one. They play a recording of
+# 2 minutes in segments of 30 s and a few kilobytes, so that playing costs little. About three
+# minutes after the build.
 #   bench/tracker.sh [VIEWERS [SECONDS]]        2000 75
-# Needs nginx, ffmpeg, nodejs (20), npm, python3, GNU time. THRONG names another binary than that of the release build.
+# Needs nginx, ffmpeg, nodejs (20), npm, python3, GNU time. THRONG names another binary than that of
+# the release build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 viewers=${1:-2000} seconds=${2:-75} ramp=20

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# All tests of the ring: Rust and C, the model checker, Python, GStreamer. Tests that need something this machine lacks
-# are skipped with a message.
+# All tests of the ring: Rust and C, the model checker, Python, GStreamer. Tests that need something
+# this machine lacks are skipped with a message.
 #   ring/test.sh [build]      only built, with "build"
 # Builds into CARGO_TARGET_DIR, or ring/target.
 set -uo pipefail
@@ -9,7 +9,8 @@ export CARGO_TARGET_DIR
 cd "$(dirname "$0")"
 build=${1:-}
 
-# cargo-nextest runs each test in a separate process and writes a report; without it `cargo test` runs the same tests.
+# cargo-nextest runs each test in a separate process and writes a report; without it `cargo test`
+# runs the same tests.
 rust() {
   local runner=(test)
   if cargo nextest --version >/dev/null 2>&1; then runner=(nextest run); fi

@@ -1,10 +1,14 @@
 #!/usr/bin/env bash
-# How much production code there is: lines of Rust that are neither blank nor comments, outside of tests, and how long
-# functions and files are. Tests are what `cfg(test)` has, files and folders whose names end in `tests`, and crates/sim.
+# How much production code there is: lines of Rust that are neither blank nor comments, outside of
+# tests, and how long functions and files are. Tests are what `cfg(test)` has, files and folders
+# whose names end in `tests`, and crates/sim.
 #   scripts/count-lines.sh               lines of each crate, and their sum
-#   scripts/count-lines.sh --functions N functions of more than N lines, from `fn` to the closing brace, the longest first
-#   scripts/count-lines.sh --files N     files of more than N lines, tests left out, the longest first
-#   scripts/count-lines.sh --wide N      lines of more than N columns, comments and tests too, by crate
+#   scripts/count-lines.sh --functions N functions of more than N lines, from `fn` to the closing
+#                                        brace, the longest first
+#   scripts/count-lines.sh --files N     files of more than N lines, tests left out, the longest
+#                                        first
+#   scripts/count-lines.sh --wide N      lines of more than N columns, comments and tests too, by
+#                                        crate
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=${1:-} least=${2:-0}
@@ -13,7 +17,8 @@ mode=${1:-} least=${2:-0}
 sources() {
   local all of_tests
   all=$(git ls-files 'crates/*/src/*.rs' 'ring/*/src/*.rs' | grep -vE '^crates/sim/|tests(\.rs|/)')
-  # `#[cfg(test)]`, perhaps other attributes, `mod NAME;`: NAME.rs or NAME/ beside the file, or below its folder.
+  # `#[cfg(test)]`, perhaps other attributes, `mod NAME;`: NAME.rs or NAME/ beside the file, or
+  # below its folder.
   of_tests=$(xargs awk '
     FNR == 1 { armed = 0 }
     /^ *#\[cfg\(test\)\]/ { armed = 1; path = ""; next }

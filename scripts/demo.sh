@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The main use of throng, in small: how many viewers can one worker of the stage serve, and what limits it?
+# The main use of throng, in small: how many viewers can one worker of the stage serve, and what
+# limits it?
 set -euo pipefail
 throng=${1:?usage: scripts/demo.sh PATH-OF-THRONG}
 run=${2:-runs/demo-$(date +%Y%m%d-%H%M%S)}

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Runs the two commands of the README as on a new machine: a minimal Debian 12 in a folder, with git, make and Rust.
-# What needs something that was once installed by hand fails here. As root, with debootstrap.
-#   scripts/fresh.sh [COMMAND]...      by default "make demo" and "make test"; the commits of this checkout are tried
+# Runs the two commands of the README as on a new machine: a minimal Debian 12 in a folder, with
+# git, make and Rust. What needs something that was once installed by hand fails here. As root, with
+# debootstrap.
+#   scripts/fresh.sh [COMMAND]...      by default "make demo" and "make test"; the commits of this
+#                                      checkout are tried
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/steps.sh

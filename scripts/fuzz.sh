@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Every fuzz target with FUZZ_RUNS inputs, or for FUZZ_SECONDS if that is shorter; prints a table of what each took and
-# found, and ends with 1 if one found something. What is found is in fuzz/artifacts, the corpora are in fuzz/corpus.
+# Every fuzz target with FUZZ_RUNS inputs, or for FUZZ_SECONDS if that is shorter; prints a table of
+# what each took and found, and ends with 1 if one found something. What is found is in
+# fuzz/artifacts, the corpora are in fuzz/corpus.
 #   scripts/fuzz.sh [TARGET]...       all of them unless named
 #   FUZZ_RUNS     inputs of a target, ten million unless set
 #   FUZZ_SECONDS  the longest time of a target, unbounded unless set
-# Without a nightly compiler and cargo-fuzz (`cargo install cargo-fuzz`) the tests of the same laws run that many inputs
-# (fuzz/hunt.rs), which know nothing of coverage.
+# Without a nightly compiler and cargo-fuzz (`cargo install cargo-fuzz`) the tests of the same laws
+# run that many inputs (fuzz/hunt.rs), which know nothing of coverage.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export FUZZ_RUNS=${FUZZ_RUNS:-10000000}

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Kills throng in each phase of run, find, matrix, prove and both sides of a fleet, on loopback against the stage. Then
-# the folder must be readable, nothing that throng started may live, and the machine must be as before; what SIGKILL left
-# changed must be told by the next experiment and put back by --undo. Prints a table; ends with 1 if anything is wrong.
-#   scripts/kills.sh [CASE]...   COMMAND[/PHASE[/SIGNAL]], or a pattern of it such as '*/*/KILL'; all unless named
+# Kills throng in each phase of run, find, matrix, prove and both sides of a fleet, on loopback
+# against the stage. Then the folder must be readable, nothing that throng started may live, and the
+# machine must be as before; what SIGKILL left changed must be told by the next experiment and put
+# back by --undo. Prints a table; ends with 1 if anything is wrong.
+#   scripts/kills.sh [CASE]...   COMMAND[/PHASE[/SIGNAL]], or a pattern of it such as '*/*/KILL';
+#                                all unless named
 #   THRONG   the program; target/release/throng unless set
-# As root, in namespaces of its own (network, mounts). No other throng may run on this host meanwhile: its control groups
-# would be taken for what a case left. What a case that failed has written is kept, and named at the end.
+# As root, in namespaces of its own (network, mounts). No other throng may run on this host
+# meanwhile: its control groups would be taken for what a case left. What a case that failed has
+# written is kept, and named at the end.
 set -uo pipefail
 fail() { echo "$*" >&2; exit 1; }
 [[ $(id -u) -eq 0 ]] || fail "scripts/kills.sh makes namespaces and mounts: run it as root"

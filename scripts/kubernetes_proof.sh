@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# What `throng fleet manifest` prints, given to a real control plane of Kubernetes: etcd, kube-apiserver and kube-controller-manager on
-# loopback, without a kubelet, so that no container runs. The API server judges every field, the controllers make the pods, and the
-# pods' own commands are then run here as processes, against the embedded stage, with a real nats-server in the place of the bus's pod.
-# The Kustomize base is judged too. The control plane is built once (20 minutes on two cores) and kept in ~/.cache/throng.
+# What `throng fleet manifest` prints, given to a real control plane of Kubernetes: etcd,
+# kube-apiserver and kube-controller-manager on loopback, without a kubelet, so that no container
+# runs. The API server judges every field, the controllers make the pods, and the pods' own commands
+# are then run here as processes, against the embedded stage, with a real nats-server in the place
+# of the bus's pod. The Kustomize base is judged too. The control plane is built once (20 minutes on
+# two cores) and kept in ~/.cache/throng.
 #   scripts/kubernetes_proof.sh [PATH-OF-THRONG [WORKERS]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -17,7 +19,8 @@ kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng/kubernetes-$version
 scripts/setup.sh kubernetes
 PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 
-# Debian's kubectl (1.20) knows no Indexed Jobs and no --validate=strict, so that all three are of one version.
+# Debian's kubectl (1.20) knows no Indexed Jobs and no --validate=strict, so that all three are of
+# one version.
 build_control_plane() (
   local source ldflags module program minor=${version#1.}
   command -v go >/dev/null || { echo "Kubernetes is not built: there is no Go" >&2; exit 1; }
@@ -31,7 +34,8 @@ build_control_plane() (
   cd "$work/source"
   rm -rf go.work go.work.sum vendor
   export GOWORK=off GOFLAGS="-mod=mod -buildvcs=false" CGO_ENABLED=0
-  # A module's archive leaves out nested modules, and with them staging/: they are modules of their own, by the same minor version.
+  # A module's archive leaves out nested modules, and with them staging/: they are modules of their
+  # own, by the same minor version.
   while read -r module; do
     go mod edit -dropreplace="$module"
     if grep -qE "^\s*$module v0\.0\.0\s*$" go.mod; then go mod edit -require="$module@v0.${version#1.}"; fi

@@ -17,7 +17,8 @@ deny() { for workspace in . ring; do cargo deny --log-level error --manifest-pat
 dependencies() {
   if ! command -v cargo-deny >/dev/null; then echo "SKIPPED: dependencies are not checked, cargo-deny is not installed"; return; fi
   deny licenses bans sources || return
-  # The advisory database is outside the package registry; if it cannot be reached, that is reported.
+  # The advisory database is outside the package registry; if it cannot be reached, that is
+  # reported.
   deny advisories || {
     [[ -d ~/.cargo/advisory-dbs ]] && compgen -G "$HOME/.cargo/advisory-dbs/*/crates" >/dev/null && return 1
     echo "advisories not checked: the advisory database cannot be reached from here"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# cargo-nextest runs each test through this (scripts/test.sh). Adds a line to the file THRONG_TEST_CPU: CPU-seconds,
-# binary and name of the test. A control group counts what the test started as well, such as servers and the processes
-# of a browser that was killed. Without the right to make one, or where it would also share CPU time (which lets a
-# generator wait for its turn, see scripts/test.sh), only what was waited for is counted.
+# cargo-nextest runs each test through this (scripts/test.sh). Adds a line to the file
+# THRONG_TEST_CPU: CPU-seconds, binary and name of the test. A control group counts what the test
+# started as well, such as servers and the processes of a browser that was killed. Without the right
+# to make one, or where it would also share CPU time (which lets a generator wait for its turn, see
+# scripts/test.sh), only what was waited for is counted.
 [[ -n ${THRONG_TEST_CPU:-} && -n ${NEXTEST_TEST_NAME:-} ]] || exec "$@"
 
 group=

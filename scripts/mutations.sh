@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Whether the tests notice that a rule is gone. Each patch in scripts/mutations takes one out, and is named after what
-# throng believes then; its first line has the tests that must fail, all of one package:
+# Whether the tests notice that a rule is gone. Each patch in scripts/mutations takes one out, and
+# is named after what throng believes then; its first line has the tests that must fail, all of one
+# package:
 #   # package: PACKAGE; must fail: TEST, TEST
-# They are tried in a worktree of their own, on what git knows of this checkout. The same tests must pass there without
-# any patch. A patch that does not apply, or does not compile, is an error: adapt it to the rule as it is written now.
+# They are tried in a worktree of their own, on what git knows of this checkout. The same tests must
+# pass there without any patch. A patch that does not apply, or does not compile, is an error: adapt
+# it to the rule as it is written now.
 #   scripts/mutations.sh [NAME]...      all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,8 +24,8 @@ fail() { echo "$*" >&2; exit 1; }
 package_of() { sed -nE '1s/^# package: ([^ ;]+); must fail: .+/\1/p' "$patches/$1.patch"; }
 tests_of() { sed -nE '1s/^# package: [^ ;]+; must fail: (.+)/\1/p' "$patches/$1.patch" | tr ',' '\n' | tr -d ' '; }
 
-# The files of this checkout, changed ones as they are. Those that did not change since the last time keep their dates,
-# by which cargo knows them.
+# The files of this checkout, changed ones as they are. Those that did not change since the last
+# time keep their dates, by which cargo knows them.
 copy_checkout() {
   local commit
   commit=$(git stash create)
@@ -32,7 +34,8 @@ copy_checkout() {
   git -C "$tree" checkout --quiet --force --detach "${commit:-$(git rev-parse HEAD)}"
 }
 
-# What cargo-nextest says of these tests is in $said. Its exit code is 100 if some failed, and another if none ran.
+# What cargo-nextest says of these tests is in $said. Its exit code is 100 if some failed, and
+# another if none ran.
 run() { # PACKAGE TEST...
   local package=$1 part=--lib filter
   shift

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Runs the unit tests of throng-net, whose code is unsafe where it talks to the kernel, under Miri, AddressSanitizer or
-# ThreadSanitizer. Under Miri those without sockets: the reader of a packet ring with a test that plays the kernel, and
-# what is read of frames, control messages and batches. A packet ring of the kernel needs root.
+# Runs the unit tests of throng-net, whose code is unsafe where it talks to the kernel, under Miri,
+# AddressSanitizer or ThreadSanitizer. Under Miri those without sockets: the reader of a packet ring
+# with a test that plays the kernel, and what is read of frames, control messages and batches. A
+# packet ring of the kernel needs root.
 #   scripts/net.sh miri|address|thread...
-# Needs the nightly toolchain (with miri, for ThreadSanitizer with rust-src); what lacks it is reported and skipped, and
-# the script ends with 77.
+# Needs the nightly toolchain (with miri, for ThreadSanitizer with rust-src); what lacks it is
+# reported and skipped, and the script ends with 77.
 set -euo pipefail
 target=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")
 cd "$(dirname "$0")/.."

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes what a release consists of, and tries each part of it in a minimal Debian 12: a tarball, a
 # .deb and an .rpm of the same files, their checksums, and the program's symbols.
-#   scripts/packages.sh [BINARY]       into target/packages; without BINARY it is built (--profile dist)
+#   scripts/packages.sh [BINARY]       into target/packages; without BINARY it is built
+#                                      (--profile dist)
 # dpkg-deb and rpmbuild pack a folder as it is: no packer has to be built, and none says the files
 # once more. As root it is tried too.
 set -euo pipefail

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The checks that take too long for every landing, one after another; docs/testing.md says when to run which and
-# their times.
-#   scripts/proof.sh [STEP]...      long mutations fuzz miri sanitizers ring soak kills kubernetes collector
-#                                prometheus packages lab parquet stability coverage fresh; all of them unless named
+# The checks that take too long for every landing, one after another; docs/testing.md says when to
+# run which and their times.
+#   scripts/proof.sh [STEP]...   long mutations fuzz miri sanitizers ring soak kills kubernetes
+#                                collector prometheus packages lab parquet stability coverage fresh;
+#                                all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/steps.sh

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds a media server that no package has from its public source, and keeps it in ~/.cache/throng/servers, where the
-# tests look for it (docs/servers.md).
-# Go servers need Go 1.24 or newer and git; the others git (live555: curl), a C++ compiler and what is said at each.
+# Builds a media server that no package has from its public source, and keeps it in
+# ~/.cache/throng/servers, where the tests look for it (docs/servers.md).
+# Go servers need Go 1.24 or newer and git; the others git (live555: curl), a C++ compiler and what
+# is said at each.
 set -euo pipefail
 
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng/servers

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what a build, the lints and unit tests, or all tests need on Debian 12, and prints what it does. Does
-# nothing if all is installed. Programs built from source are kept outside of the checkout: ~/.cargo/bin,
-# ~/.cache/throng/bin.
+# Installs what a build, the lints and unit tests, or all tests need on Debian 12, and prints what
+# it does. Does nothing if all is installed. Programs built from source are kept outside of the
+# checkout: ~/.cargo/bin, ~/.cache/throng/bin.
 #   scripts/setup.sh build|check|test|kubernetes|packages|book
 set -euo pipefail
 
@@ -61,7 +61,8 @@ if [[ $1 == test ]] && ! compgen -G "$kept/livekit-server-*" >/dev/null; then
 fi
 
 install() (
-  # Servers are test fixtures here: their packaged services must not start and listen on every interface.
+  # Servers are test fixtures here: their packaged services must not start and listen on every
+  # interface.
   policy=/usr/sbin/policy-rc.d
   if [[ ! -e $policy ]]; then
     printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null

@@ -1,7 +1,9 @@
 # Sourced by the scripts that CI runs. Names each step and, at the end, says where the time went.
-#   step NAME COMMAND...   runs COMMAND; its time, and the CPU time of the whole machine meanwhile, are a row of the table
-# A COMMAND that lacks what it needs ends with 77, as of automake's tests: no failure, and the row says that it was skipped.
-# The outermost script prints the table when it ends; scripts that it calls add their rows to it.
+#   step NAME COMMAND...   runs COMMAND; its time, and the CPU time of the whole machine meanwhile,
+#                          are a row of the table
+# A COMMAND that lacks what it needs ends with 77, as of automake's tests: no failure, and the row
+# says that it was skipped. The outermost script prints the table when it ends; scripts that it
+# calls add their rows to it.
 
 if [[ -z ${THRONG_STEPS:-} ]]; then
   THRONG_STEPS=$(mktemp)
@@ -12,12 +14,14 @@ else
 fi
 trap at_end EXIT
 
-# Clock, CPU time in use and CPU time that a hypervisor took, of all cores, in ticks of a hundredth of a second.
+# Clock, CPU time in use and CPU time that a hypervisor took, of all cores, in ticks of a hundredth
+# of a second.
 machine_time() { awk '/^cpu / { print systime_cs, $2 + $3 + $4 + $7 + $8, $9 }' systime_cs="$(date +%s%N | cut -c1-12)" /proc/stat; }
 
 SKIPPED=77
 
-# Runs each command, also after one that was skipped; ends as the first that failed, else as one that was skipped.
+# Runs each command, also after one that was skipped; ends as the first that failed, else as one
+# that was skipped.
 each() {
   local command status=0 code
   for command; do
@@ -46,7 +50,8 @@ step() {
   return $status
 }
 
-# Between two of these: wall seconds, and which share of all cores was in use and which the hypervisor took.
+# Between two of these: wall seconds, and which share of all cores was in use and which the
+# hypervisor took.
 machine_use() { # BEFORE AFTER
   awk -v cores="$(nproc)" -v times="$1 $2" 'BEGIN {
     split(times, t); wall = t[4] - t[1]; all = wall > 0 ? wall * cores : 1

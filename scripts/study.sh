@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The campus study in a short form (examples/campus-study): makes its films once, then runs each of its matrices.
-# 15 minutes on two cores. Needs root for mounts and control groups; cells that need more than there is are skipped.
+# The campus study in a short form (examples/campus-study): makes its films once, then runs each of
+# its matrices. 15 minutes on two cores. Needs root for mounts and control groups; cells that need
+# more than there is are skipped.
 #   scripts/study.sh PATH-OF-THRONG [STUDY…]
 set -euo pipefail
 throng=${1:?usage: scripts/study.sh PATH-OF-THRONG [STUDY…]}

@@ -68,7 +68,8 @@ def main():
         return 0
 
     again = {named(test): test for test in tests_of(options.again)} if options.again else {}
-    # A spoiled test showed nothing: its repetition is the result. A failed one did: nothing but a pass changes that.
+    # A spoiled test showed nothing: its repetition is the result. A failed one did: nothing but a
+    # pass changes that.
     tests = [again.get(named(test), test) if is_spoiled(test) else test for test in first]
     not_tested = [test for test in tests if is_spoiled(test)]
     failed = [test for test in tests if test.failure and not is_spoiled(test)]
@@ -109,8 +110,8 @@ def main():
         stolen = f"; the hypervisor took {options.stolen:.1%} of the CPU" if options.stolen is not None else ""
         busy = f"; the cores were busy for {options.busy:.0%} of it" if options.busy is not None else ""
         print(f"\ntook {options.wall:.0f} s of a budget of {BUDGET_S} s{over}{busy}{stolen}")
-    # CI systems know no fourth state in this line: tests that were not tested, or a part of which was skipped, count as
-    # skipped in it.
+    # CI systems know no fourth state in this line: tests that were not tested, or a part of which
+    # was skipped, count as skipped in it.
     skipped = not_tested + [test for test in tests if test not in failed + not_tested and reasons(test, "SKIPPED")]
     passed = len(tests) - len(failed) - len(skipped)
     print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The checks of every landing: laws, hostile input, the end-to-end tests against real servers, planted limits that
-# throng must find (lab/), the ring (ring/test.sh). 15 minutes on 2 cores; longer checks are in `make proof`.
-# .config/nextest.toml sets which tests run in parallel; scripts/test-report.py explains what tests print.
-# What is measured stays in target/test-times, for scripts/test-permits.py.
+# The checks of every landing: laws, hostile input, the end-to-end tests against real servers,
+# planted limits that throng must find (lab/), the ring (ring/test.sh). 15 minutes on 2 cores;
+# longer checks are in `make proof`. .config/nextest.toml sets which tests run in parallel;
+# scripts/test-report.py explains what tests print. What is measured stays in target/test-times, for
+# scripts/test-permits.py.
 # cargo-nextest writes its reports below the root of each workspace, whatever CARGO_TARGET_DIR is.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -25,12 +26,14 @@ status=0
 began=$(machine_time)
 export THRONG_TEST_CPU=$times/cpu
 export "CARGO_TARGET_$(rustc -vV | sed -n 's/^host: //p' | tr a-z- A-Z_)_RUNNER=$PWD/scripts/measured.sh"
-# Those of the sans-IO crates: no clock decides their result, so they may fill the machine. The others may not.
+# Those of the sans-IO crates: no clock decides their result, so they may fill the machine. The
+# others may not.
 computations='package(/^throng-(analysis|media|observation|protocol|report|scenario|store)$/)'
 rm -f target/nextest/{computations,default,again}/junit.xml
-# In one group for CPU time. The kernel shares it between groups first, and makes one of each session
-# (CONFIG_SCHED_AUTOGROUP, sched(7)): servers and browsers in sessions of their own would get turns of some milliseconds,
-# whatever the priorities of processes, and generators would be late.
+# In one group for CPU time. The kernel shares it between groups first, and makes one of each
+# session (CONFIG_SCHED_AUTOGROUP, sched(7)): servers and browsers in sessions of their own would
+# get turns of some milliseconds, whatever the priorities of processes, and generators would be
+# late.
 pool() (
   group=/sys/fs/cgroup/cpu/throng-tests
   { mkdir -p $group && echo "$BASHPID" >$group/cgroup.procs; } 2>/dev/null

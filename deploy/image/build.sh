@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Makes an OCI image of throng and nothing else, without fetching anything: the program, certificates of authorities, /tmp. The same
-# program and the same certificates give the same digest, by the same version of buildah.
+# Makes an OCI image of throng and nothing else, without fetching anything: the program,
+# certificates of authorities, /tmp. The same program and the same certificates give the same
+# digest, by the same version of buildah.
 #   deploy/image/build.sh [-o FOLDER] [BINARY]
-# Without BINARY the program is built. Writes FOLDER/throng.tar [target/image] (an OCI archive: `podman load -i`, `skopeo copy
-# oci-archive:…`) and the program's symbols as FOLDER/throng.debug, and prints the image's digest.
+# Without BINARY the program is built. Writes FOLDER/throng.tar [target/image] (an OCI archive:
+# `podman load -i`, `skopeo copy oci-archive:…`) and the program's symbols as FOLDER/throng.debug,
+# and prints the image's digest.
 set -euo pipefail
 
 root=$(realpath "$(dirname "$0")/../..")
@@ -26,8 +28,9 @@ done
 authorities=/etc/ssl/certs/ca-certificates.crt
 [[ -s $authorities ]] || { echo "there is no $authorities (Debian: apt install ca-certificates)" >&2; exit 1; }
 
-# The image has no libraries. glibc links names and addresses (getaddrinfo) into a static program since 2.34, where files and DNS are
-# no modules of their own any more; before, they would be missing.
+# The image has no libraries. glibc links names and addresses (getaddrinfo) into a static program
+# since 2.34, where files and DNS are no modules of their own any more; before, they would be
+# missing.
 static_build() {
   local glibc target
   glibc=$(getconf GNU_LIBC_VERSION | cut -d' ' -f2)
@@ -36,7 +39,8 @@ static_build() {
     exit 1
   fi
   target=$(uname -m)-unknown-linux-gnu
-  # With --target, flags are those of the program, and not of procedural macros, which are libraries.
+  # With --target, flags are those of the program, and not of procedural macros, which are
+  # libraries.
   RUSTFLAGS="-C target-feature=+crt-static" cargo build --profile dist --locked --target "$target" -p throng-cli
   binary=${CARGO_TARGET_DIR:-target}/$target/dist/throng
 }
@@ -52,7 +56,8 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/root/usr/bin" "$work/root/etc/ssl/certs" "$work/root/tmp"
-# Without what debuggers need, which is most of it and stays beside. A fleet plays with one file: coordinator and workers are of this image.
+# Without what debuggers need, which is most of it and stays beside. A fleet plays with one file:
+# coordinator and workers are of this image.
 strip -o "$work/root/usr/bin/throng" "$binary"
 mkdir -p "$output"
 objcopy --only-keep-debug "$binary" "$output/throng.debug"

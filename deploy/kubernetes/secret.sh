@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Prints the Secret of a fleet's bus: a new password, and a certificate that signs itself, for a month. Nothing is left behind.
+# Prints the Secret of a fleet's bus: a new password, and a certificate that signs itself, for a
+# month. Nothing is left behind.
 #   deploy/kubernetes/secret.sh [NAME [NAMESPACE [SAN…]]] | kubectl apply -f -
-# NAME and NAMESPACE are those of `throng fleet manifest`; SAN is a further name of the bus, such as IP:10.0.0.5 or DNS:bus.example.
+# NAME and NAMESPACE are those of `throng fleet manifest`; SAN is a further name of the bus, such as
+# IP:10.0.0.5 or DNS:bus.example.
 set -euo pipefail
 umask 077
 

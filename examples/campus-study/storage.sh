@@ -2,8 +2,9 @@
 # The storage of a cell: the first COUNT files of a catalogue as movie-0, movie-1, … in FOLDER.
 #   storage.sh up disk|tmpfs CATALOGUE COUNT FOLDER
 #   storage.sh down FOLDER
-# disk: an ext4 file system of its own on a loop device that passes reads on to the disk, with nothing of it in the page
-# cache; [server] disk = … limits how fast the server reads it. tmpfs: the same files in memory.
+# disk: an ext4 file system of its own on a loop device that passes reads on to the disk, with
+# nothing of it in the page cache; [server] disk = … limits how fast the server reads it. tmpfs: the
+# same files in memory.
 # 69 (EX_UNAVAILABLE) tells throng that the cell cannot be run here.
 set -eu
 

@@ -29,7 +29,8 @@ live = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(live)
 
 FLAGS = [
-    # Peers are on this machine: their addresses need no hiding, and there is no mDNS to find them by.
+    # Peers are on this machine: their addresses need no hiding, and there is no mDNS to find them
+    # by.
     "--allow-loopback-in-peer-connection",
     "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter,OptimizationHints,SpareRendererForSitePerProcess,Translate,IntensiveWakeUpThrottling",
 ]
@@ -50,7 +51,8 @@ def arguments():
     return parser.parse_args()
 
 
-# What can be read from a page that is not the evening's: the requests and frames are counted there as well.
+# What can be read from a page that is not the evening's: the requests and frames are counted there
+# as well.
 FOREIGN = """(() => {
   const video = document.querySelector("video")
   return {

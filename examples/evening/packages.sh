@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the packages of package.json, once per machine, and prints their folder. The lock file names the folder, so
-# that another lock file has another.
+# Installs the packages of package.json, once per machine, and prints their folder. The lock file
+# names the folder, so that another lock file has another.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 lock=$(sha256sum <"$here/package-lock.json")

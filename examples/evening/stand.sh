@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# An evening on PeerTube with real parts on this machine: live-stand's encoder, relay and packager, nginx, and Node and
-# Prosody as a PeerTube with the livechat plugin runs them.
-#   stand.sh start [--version 5|6|8|9] [--waiting] [--early-hashes] [--object-storage] [--tiny] [DIR]
-#                                                           starts what does not run yet, waits until each part serves
-#   stand.sh state waiting|live|ended [DIR]                 changes the live's state, and tells the viewers
-#   stand.sh freeze|thaw PART [DIR]                         a part that does not get a CPU any more, such as prosody
-#   stand.sh counters [DIR]                                 what Node counted, as JSON
-#   stand.sh stop [DIR]                                     stops everything; the logs stay in DIR
-#   stand.sh status [DIR]                                   each part, its CPU time and its memory, and operations of the
-#                                                           object storage by kind; 3 if a part has ended
-# DIR is ${TMPDIR:-/tmp}/throng-evening. THRONG_STAND_PORT (18500) is the first of six ports on 127.0.0.1.
-# Debian: ffmpeg nginx libnginx-mod-rtmp openssl curl prosody nodejs (20) npm. Packages of package.json are installed
-# once, to ~/.cache/throng/evening; for --object-storage versitygw is built once (Go), to ~/.cache/throng/bin.
+# An evening on PeerTube with real parts on this machine: live-stand's encoder, relay and packager,
+# nginx, and Node and Prosody as a PeerTube with the livechat plugin runs them.
+#   stand.sh start [OPTION]... [DIR]           starts what does not run yet, waits until each serves
+#      --version 5|6|8|9, --waiting, --early-hashes, --object-storage, --tiny
+#   stand.sh state waiting|live|ended [DIR]    changes the live's state, and tells the viewers
+#   stand.sh freeze|thaw PART [DIR]            a part, as prosody, that gets no CPU any more
+#   stand.sh counters [DIR]                    what Node counted, as JSON
+#   stand.sh stop [DIR]                        stops everything; the logs stay in DIR
+#   stand.sh status [DIR]                      each part, its CPU time and memory, and operations of
+#                                              the object storage by kind; 3 if a part has ended
+# DIR is ${TMPDIR:-/tmp}/throng-evening. THRONG_STAND_PORT (18500) is the first of six ports on
+# 127.0.0.1. Debian: ffmpeg nginx libnginx-mod-rtmp openssl curl prosody nodejs (20) npm. Packages
+# of package.json are installed once, to ~/.cache/throng/evening; for --object-storage versitygw is
+# built once (Go), to ~/.cache/throng/bin.
 set -euo pipefail
 
 explain() { sed -n '4,11s/^#   //p' "$0" >&2; exit 2; }
@@ -128,7 +129,8 @@ playlist() {
   echo "http://127.0.0.1:$at/$below/hls/$uuid/master.m3u8"
 }
 
-# The object storage's log by operation, kind of object and asker, in all and a minute since the first.
+# The object storage's log by operation, kind of object and asker, in all and a minute since the
+# first.
 operations() {
   local log=$dir/logs/s3-access.log
   [[ -s $log ]] || return 0

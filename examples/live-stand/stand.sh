@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
-# A live stream with real parts on this machine: encoder, RTMP relay, packager, three servers of its segments.
-#   stand.sh start [--low-latency] [DIR]    starts what does not run yet and waits until each part serves
+# A live stream with real parts on this machine: encoder, RTMP relay, packager, three servers of its
+# segments.
+#   stand.sh start [--low-latency] [DIR]    starts what does not run yet, waits until each serves
 #   stand.sh stop [DIR]                     stops everything; the logs stay in DIR
-#   stand.sh status [DIR]                   each part, its CPU time and its memory; 3 if one has ended
-# DIR is ${TMPDIR:-/tmp}/throng-live-stand. THRONG_STAND_PORT (18400) is the first of seven ports on 127.0.0.1.
-# THRONG_STAND_SLOW (100k) is the rate of each response below /slow/, bytes per second.
-# Debian: ffmpeg nginx libnginx-mod-rtmp caddy openssl curl python3. Built when they are missing, once: versitygw
-# (Go), and with --low-latency multimux (Rust, ten minutes); both stay in ~/.cache/throng/bin.
+#   stand.sh status [DIR]                   each part, its CPU time and memory; 3 if one has ended
+# DIR is ${TMPDIR:-/tmp}/throng-live-stand. THRONG_STAND_PORT (18400) is the first of seven ports on
+# 127.0.0.1. THRONG_STAND_SLOW (100k) is the rate of each response below /slow/, bytes per second.
+# Debian: ffmpeg nginx libnginx-mod-rtmp caddy openssl curl python3. Built when they are missing,
+# once: versitygw (Go), and with --low-latency multimux (Rust, ten minutes); both stay in
+# ~/.cache/throng/bin.
 set -euo pipefail
 PATH=$PATH:/usr/sbin:/usr/local/go/bin:${CARGO_HOME:-$HOME/.cargo}/bin
 
-usage() { sed -n '3,5s/^#   //p' "$0" >&2; exit 2; }
+usage() { sed -n '4,6s/^#   //p' "$0" >&2; exit 2; }
 action=${1:-} low_latency=no dir=
 [[ $# -gt 0 ]] && shift
 for argument in "$@"; do
@@ -31,13 +33,14 @@ kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng
 versitygw_version=1.8.0 multimux_version=0.12.0
 module=${THRONG_STAND_RTMP_MODULE:-/usr/lib/nginx/modules/ngx_rtmp_module.so}
 stream=rtmp://127.0.0.1:$rtmp/live/stand
-# What a test server that is built on this one (examples/evening) has otherwise: the picture, the names of the parts,
-# readers before what they read (an ffmpeg that waits for data does not heed the signal), and more values of its
-# templates.
+# What a test server that is built on this one (examples/evening) has otherwise: the picture, the
+# names of the parts, readers before what they read (an ffmpeg that waits for data does not heed the
+# signal), and more values of its templates.
 width=640 height=360 frames=25 rate=800k gop=25 letters=34
 parts=(upload feed packager encoder s3 origin caddy nginx) values=()
 
-# --- Parts: a process group each. Its file has the pid and the start time, because pids are used again.
+# --- Parts: a process group each. Its file has the pid and the start time, because pids are used
+# again.
 
 started_at() { # PID: fails if it has ended
   local stat field
@@ -163,8 +166,9 @@ encode() {
     -b:v $rate -maxrate $rate -bufsize $rate -c:a aac -b:a 64k -ac 2 -f flv "$stream"
 }
 
-# The upper rendition is the encoder's video as it is, the lower one is encoded here with the same key frames. All
-# formats are written from the same packets; HLS with the options that PeerTube uses.
+# The upper rendition is the encoder's video as it is, the lower one is encoded here with the same
+# key frames. All formats are written from the same packets; HLS with the options that PeerTube
+# uses.
 package() { # [listen]
   local www=$dir/www hls ts fmp4 dash
   hls='f=hls:hls_time=4:hls_list_size=15:hls_flags=delete_segments+independent_segments+program_date_time'

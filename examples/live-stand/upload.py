@@ -98,7 +98,8 @@ def main():
     folder, bucket = pathlib.Path(sys.argv[1]), Bucket(sys.argv[2])
     bucket.prepare()
     print(f"{folder} -> {sys.argv[2]}", flush=True)
-    # What the bucket has: the playlists with their bytes, and for each media playlist its segments, oldest first.
+    # What the bucket has: the playlists with their bytes, and for each media playlist its segments,
+    # oldest first.
     playlists, segments = {}, {}
     while True:
         for path in sorted(folder.glob("*.m3u8")):

@@ -1,6 +1,8 @@
 #!/bin/sh
-# A line of its own: a network namespace for the server, joined to this machine by a veth pair whose server end is shaped.
-#   line.sh up NAME RATE NET      NAME: of the namespace and of this end; RATE as tc has it, or none; NET.1 is the server, NET.2 this end
+# A line of its own: a network namespace for the server, joined to this machine by a veth pair whose
+# server end is shaped.
+#   line.sh up NAME RATE NET      NAME: of the namespace and of this end; RATE as tc has it, or
+#                                 none; NET.1 is the server, NET.2 this end
 #   line.sh down NAME
 # 69 (EX_UNAVAILABLE) tells throng that the run is not possible here.
 set -eu
@@ -19,7 +21,8 @@ case ${1:-} in
     ip -n "$name" addr add "$net.1/24" dev v0
     ip -n "$name" link set lo up
     ip -n "$name" link set v0 up
-    # Frames of all participants come at once: a queue of a second, so that the rate is the limit and not one burst.
+    # Frames of all participants come at once: a queue of a second, so that the rate is the limit
+    # and not one burst.
     [ "$rate" = none ] || tc -n "$name" qdisc add dev v0 root tbf rate "$rate" burst 32kb latency 1s || unavailable "no token bucket filter"
     # WebRTC servers ignore an interface that does not carry packets yet.
     tries=0

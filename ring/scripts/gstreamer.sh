@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the ring's GStreamer elements and runs one gst-launch into another: same caps, same frames, same times on both
-# sides. Without GStreamer's development files it reports that and does nothing.
+# Builds the ring's GStreamer elements and runs one gst-launch into another: same caps, same frames,
+# same times on both sides. Without GStreamer's development files it reports that and does nothing.
 #   scripts/gstreamer.sh [build]   only built, with "build"
 set -euo pipefail
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")
@@ -19,13 +19,14 @@ export GST_PLUGIN_PATH=$target/debug GST_REGISTRY=$target/registry.bin
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
-# For each buffer its size, time and duration, and the caps, as one side sees them; the bytes are compared as files.
+# For each buffer its size, time and duration, and the caps, as one side sees them; the bytes are
+# compared as files.
 seen() { sed -nE 's/.*chain   \*{7} \(([^)]*)\) \((\s*[0-9]+ bytes), .*(pts: [^,]*), (duration: [^,]*), .*/\2 \3 \4/p' "$1"; }
 caps() { sed -nE 's/.*ThrongRing(Sink|Src):.*GstPad:(sink|src): caps = //p' "$1" | tail -1; }
 
-# check NAME FRAMES ELEMENTS...: frames made by ELEMENTS arrive unchanged. Now and then (about one run
-# in ten here, a plain filesink behind a queue too) gst-launch -v leaves out the caps of all elements behind a queue: such a run is
-# repeated.
+# check NAME FRAMES ELEMENTS...: frames made by ELEMENTS arrive unchanged. Now and then (about one
+# run in ten here, a plain filesink behind a queue too) gst-launch -v leaves out the caps of all
+# elements behind a queue: such a run is repeated.
 check() {
   local attempt
   for attempt in 1 2 3; do

@@ -2,8 +2,8 @@
 # Installs the ring's C interface: header, shared and static library, pkg-config file.
 #   scripts/install.sh PREFIX                   builds it first
 #   scripts/install.sh --built FOLDER PREFIX    takes the libraries from FOLDER
-# DESTDIR, if set, is a prefix of every path that is written, for packages. LIBDIR is where libraries go: lib, or for
-# example lib/x86_64-linux-gnu.
+# DESTDIR, if set, is a prefix of every path that is written, for packages. LIBDIR is where
+# libraries go: lib, or for example lib/x86_64-linux-gnu.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Formatting, lints and documentation of the ring. Python's and GStreamer's crates are linted where their dependencies
-# have been downloaded, which building them once does (scripts/python.sh, scripts/gstreamer.sh).
+# Formatting, lints and documentation of the ring. Python's and GStreamer's crates are linted where
+# their dependencies have been downloaded, which building them once does (scripts/python.sh,
+# scripts/gstreamer.sh).
 set -euo pipefail
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")
 export CARGO_TARGET_DIR

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Model-checks the ring's protocol with loom: claim, commit, peek, release, eviction, revocation, sleep and wake. Built
-# separately, since loom's atomics replace the real ones.
+# Model-checks the ring's protocol with loom: claim, commit, peek, release, eviction, revocation,
+# sleep and wake. Built separately, since loom's atomics replace the real ones.
 #   scripts/loom.sh [build]        only built, with "build"
 set -euo pipefail
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")

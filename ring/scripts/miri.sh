@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the ring's protocol, in private memory and on one process, under Miri: undefined behaviour, data races, leaks.
-# Needs the nightly toolchain with Miri; without it, reports that and ends with 77.
+# Runs the ring's protocol, in private memory and on one process, under Miri: undefined behaviour,
+# data races, leaks. Needs the nightly toolchain with Miri; without it, reports that and ends with
+# 77.
 set -euo pipefail
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")
 export CARGO_TARGET_DIR

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The ring's proofs in full, for an otherwise idle machine: producers killed at every single instruction rather than
-# each third, and at random with no gap above 100 ms allowed; a minute of malicious ones. scripts/soak.sh is the soak.
+# The ring's proofs in full, for an otherwise idle machine: producers killed at every single
+# instruction rather than each third, and at random with no gap above 100 ms allowed; a minute of
+# malicious ones. scripts/soak.sh is the soak.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the ring's Python package into a virtual environment under the target folder, and runs its tests: views and
-# their guards, and Python with Python and with C in separate processes. Without Python it reports that and does nothing.
+# Builds the ring's Python package into a virtual environment under the target folder, and runs its
+# tests: views and their guards, and Python with Python and with C in separate processes. Without
+# Python it reports that and does nothing.
 #   scripts/python.sh [build]      only built, with "build"
 set -euo pipefail
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")

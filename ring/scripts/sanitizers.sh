@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs the ring's tests, including those with malicious producers, killed processes and random damage to the shared
-# memory, under AddressSanitizer, and those of one process under ThreadSanitizer too.
+# Runs the ring's tests, including those with malicious producers, killed processes and random
+# damage to the shared memory, under AddressSanitizer, and those of one process under
+# ThreadSanitizer too.
 #   scripts/sanitizers.sh [address] [thread]        both unless named
-# Needs the nightly toolchain (for ThreadSanitizer with rust-src); what lacks it is reported and skipped, and the script
-# ends with 77.
+# Needs the nightly toolchain (for ThreadSanitizer with rust-src); what lacks it is reported and
+# skipped, and the script ends with 77.
 set -euo pipefail
 CARGO_TARGET_DIR=$(realpath -m "${CARGO_TARGET_DIR:-$(dirname "$0")/../target}")
 export CARGO_TARGET_DIR
@@ -22,8 +23,8 @@ address() {
   export ASAN_OPTIONS=detect_leaks=0
   run() { RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR=$target/asan cargo +nightly test -p throng-ring --locked --target "$host" "$@"; }
   run --lib --test api
-  # Left out: single steps, because instrumented code has too many, and the seccomp filter, which forbids system
-  # calls of the sanitizer.
+  # Left out: single steps, because instrumented code has too many, and the seccomp filter, which
+  # forbids system calls of the sanitizer.
   for scene in hostile_producers killed_at_random consumer_restarts another_user soak; do
     run --test processes -- "$scene"
   done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The ring for ten minutes (or SECONDS): three processes with two threads each send frames of all sizes up to 3 MB, every
-# byte, every sequence number and every counter is checked. Arguments: [SECONDS].
+# The ring for ten minutes (or SECONDS): three processes with two threads each send frames of all
+# sizes up to 3 MB, every byte, every sequence number and every counter is checked. Arguments:
+# [SECONDS].
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

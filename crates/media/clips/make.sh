@@ -1,9 +1,11 @@
 #!/bin/sh
-# Makes the test card again: ffmpeg with libx264, libvpx and libopus, and the DejaVu font. The results are committed, so
-# that a build needs none of these. Every clip is three seconds, a whole number of GOPs and of Opus frames: it loops.
+# Makes the test card again: ffmpeg with libx264, libvpx and libopus, and the DejaVu font. The
+# results are committed, so that a build needs none of these. Every clip is three seconds, a whole
+# number of GOPs and of Opus frames: it loops.
 #
-# The strip at the top says the frame's number to a machine that sees the picture: twelve columns, the first and the last
-# white, then eight bits of the number (the highest first), one that is black, and the parity of the bits.
+# The strip at the top says the frame's number to a machine that sees the picture: twelve columns,
+# the first and the last white, then eight bits of the number (the highest first), one that is
+# black, and the parity of the bits.
 set -eu
 cd "$(dirname "$0")"
 

@@ -43,7 +43,8 @@ def send(producer, data, **info):
         claim.data[:] = data
 
 
-# A program that forks with a frame or a claim in its hands. The child ends as programs do: what it inherited is dropped.
+# A program that forks with a frame or a claim in its hands. The child ends as programs do: what it
+# inherited is dropped.
 FORKS = """
 import os, sys
 from throng_ring import Consumer, Producer, RingError
@@ -246,7 +247,8 @@ class Waiting(unittest.TestCase):
                 self.assertIsNotNone(got[0], "room was released long before the ten seconds were over")
 
     def test_ctrl_c_ends_a_wait_for_room(self):
-        # A process that a shell starts in the background ignores the signal, and Python does not change that.
+        # A process that a shell starts in the background ignores the signal, and Python does not
+        # change that.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)
         consumer, producer, claims = self.full(timeout=60)
@@ -311,7 +313,8 @@ class Restart(unittest.TestCase):
             Consumer().adopt(supervisor.export(lane))
         with self.assertRaisesRegex(ValueError, "cannot be passed on"):
             Consumer().adopt((-1, -1, -1, []))
-        # The first consumer gives its lane up to one in a process of its own, which is killed with a frame in its hands.
+        # The first consumer gives its lane up to one in a process of its own, which is killed with
+        # a frame in its hands.
         for text in (b"first", b"second"):
             send(producer, text)
         numbers = [*exported[:3], *(part for session in supervisor.export(lane)[3] for part in session)]

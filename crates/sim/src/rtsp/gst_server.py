@@ -27,7 +27,8 @@ from gi.repository import Gio, GLib, Gst, GstRtsp, GstRtspServer  # noqa: E402
 ROLE = "viewer"
 TRANSPORTS = {"udp": GstRtsp.RTSPLowerTrans.UDP, "tcp": GstRtsp.RTSPLowerTrans.TCP}
 
-# Mounts of files: each client has a pipeline of its own, which plays from the start. {0} is the file.
+# Mounts of files: each client has a pipeline of its own, which plays from the start. {0} is the
+# file.
 OF_FILES = {
     "/h264": "filesrc location={0} ! qtdemux name=d"
     " d.video_0 ! queue ! h264parse ! rtph264pay name=pay0 pt=96 config-interval=-1"
@@ -58,9 +59,9 @@ LIVE_2M = (
     .replace("bitrate=800", "bitrate=1900")
 )
 
-# Mounts for RECORD, by the streams that the client announces in this order. Each stream has a file of its own: a
-# muxer of several would hold one back until the clocks of all are known. A transport stream is whole up to any byte,
-# so that a recording can be read while its client still sends.
+# Mounts for RECORD, by the streams that the client announces in this order. Each stream has a file
+# of its own: a muxer of several would hold one back until the clocks of all are known. A transport
+# stream is whole up to any byte, so that a recording can be read while its client still sends.
 TO_FILE = "mpegtsmux ! filesink name=file{0} buffer-mode=unbuffered sync=false"
 VIDEO_IN = (
     "rtph264depay name=depay0 ! h264parse ! video/x-h264,stream-format=byte-stream,alignment=au"
