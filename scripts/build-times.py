@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Where the time of a build went: seconds by crate of this workspace, and of all dependencies together.
+"""Where the time of a build went: seconds by crate of this workspace, and of all dependencies
+together.
 
-    scripts/build-times.py [HTML]      the page of `cargo build --timings`, of which it reads the data in UNIT_DATA;
-                                       by default target/cargo-timings/cargo-timing.html
+    scripts/build-times.py [HTML]      the page of `cargo build --timings`, of which it reads the
+                                       data in UNIT_DATA; target/cargo-timings/cargo-timing.html
+                                       unless named
 
-Seconds are those of a compilation, several of which run at a time. A crate's code is compiled as a library, once
-more with its unit tests, and its other targets are the binaries and integration tests.
+Seconds are those of a compilation, several of which run at a time. A crate's code is compiled as a
+library, once more with its unit tests, and its other targets are the binaries and integration
+tests.
 """
 
 import collections
@@ -35,6 +38,9 @@ for unit in units:
 if not units:
     print("nothing had to be compiled")
     sys.exit()
-print("".join(f"{name:>11}" for name in SHAPES) + "  crate (seconds, several compilations run at a time)")
+print(
+    "".join(f"{name:>11}" for name in SHAPES)
+    + "  crate (seconds, several compilations run at a time)"
+)
 for crate, of in sorted(seconds.items(), key=lambda row: -row[1]["all"]):
     print("".join(f"{of[shape]:11.1f}" for shape in SHAPES) + f"  {crate}")

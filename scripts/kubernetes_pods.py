@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The part of scripts/kubernetes_proof.sh that a kubelet would do: checks the pods that the controllers made, and runs their commands
-as processes of this host, with their arguments, variables and volumes. Only addresses and paths are replaced: the bus is on loopback,
-and a volume is a folder.
+"""The part of scripts/kubernetes_proof.sh that a kubelet would do: checks the pods that the
+controllers made, and runs their commands as processes of this host, with their arguments, variables
+and volumes. Only addresses and paths are replaced: the bus is on loopback, and a volume is a
+folder.
 
     scripts/kubernetes_pods.py WORK THRONG WORKERS BUS-PORT
 """
@@ -16,7 +17,12 @@ import subprocess
 import sys
 import time
 
-work, throng, workers, bus_port = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
+work, throng, workers, bus_port = (
+    pathlib.Path(sys.argv[1]),
+    sys.argv[2],
+    int(sys.argv[3]),
+    sys.argv[4],
+)
 INDEX = "batch.kubernetes.io/job-completion-index"
 PROGRAMS = {"nats": shutil.which("nats-server"), "worker": throng, "coordinator": throng}
 RUN_WITHIN_S = 120
@@ -28,7 +34,10 @@ def items(kind):
 
 def data(kind, name):
     found = next(item for item in items(kind) if item["metadata"]["name"] == name)["data"]
-    return {key: base64.b64decode(value) if kind == "secrets" else value.encode() for key, value in found.items()}
+    return {
+        key: base64.b64decode(value) if kind == "secrets" else value.encode()
+        for key, value in found.items()
+    }
 
 
 def component(pod):
@@ -38,7 +47,11 @@ def component(pod):
 def field(pod, path):
     """What a fieldRef says: metadata.name, metadata.labels['KEY'], metadata.annotations['KEY']."""
     keyed = re.fullmatch(r"metadata\.(labels|annotations)\['(.*)'\]", path)
-    return pod["metadata"][keyed[1]][keyed[2]] if keyed else pod["metadata"][path.removeprefix("metadata.")]
+    return (
+        pod["metadata"][keyed[1]][keyed[2]]
+        if keyed
+        else pod["metadata"][path.removeprefix("metadata.")]
+    )
 
 
 def expanded(text, variables):
@@ -67,7 +80,9 @@ def volumes(pod, container):
     for mount in container["volumeMounts"]:
         volume = by_name[mount["name"]]
         shared = "persistentVolumeClaim" in volume
-        folder = work / "volumes" / ("claim" if shared else pod["metadata"]["name"]) / volume["name"]
+        folder = (
+            work / "volumes" / ("claim" if shared else pod["metadata"]["name"]) / volume["name"]
+        )
         folder.mkdir(parents=True, exist_ok=True)
         if "secret" in volume:
             secret = data("secrets", volume["secret"]["secretName"])
@@ -107,7 +122,9 @@ def start(pod):
     root = work / "root"
     root.mkdir(exist_ok=True)
     print("  " + " ".join([container["name"], *arguments]))
-    return subprocess.Popen(command, env=environment | {"PATH": os.environ["PATH"]}, cwd=root, stdout=log, stderr=log)
+    return subprocess.Popen(
+        command, env=environment | {"PATH": os.environ["PATH"]}, cwd=root, stdout=log, stderr=log
+    )
 
 
 def said(pod):
@@ -130,7 +147,9 @@ def check_pods(by_component):
         assert context["runAsNonRoot"] and context["seccompProfile"]["type"] == "RuntimeDefault"
         assert container["securityContext"]["readOnlyRootFilesystem"]
         assert container["securityContext"]["capabilities"]["drop"] == ["ALL"]
-    print(f"pods have the indices 0 to {workers - 1}, requests, and the restricted security context")
+    print(
+        f"pods have the indices 0 to {workers - 1}, requests, and the restricted security context"
+    )
 
 
 def ended(process, pod, until):

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Writes the measured part of .config/nextest.toml: how many permits a test takes while it runs, and which begin first.
+"""Writes the measured part of .config/nextest.toml: how many permits a test takes while it runs,
+and which begin first.
 
-    scripts/test-permits.py [JUNIT CPU]     by default those that the last `make test` left in target/test-times
+    scripts/test-permits.py [JUNIT CPU]     by default those that the last `make test` left in
+                                            target/test-times
 
-A permit is a sixteenth of a core. A test takes as many as the share of a core that it was measured to use, and at least
-two, since CPU time is needed in bursts. The longest begin first, so that they do not end last.
-Tests of a module share their figures; a test of some seconds whose use differs from its module's by half has its own.
-Those that the file names above its measured part are left to it.
+A permit is a sixteenth of a core. A test takes as many as the share of a core that it was measured
+to use, and at least two, since CPU time is needed in bursts. The longest begin first, so that they
+do not end last.
+Tests of a module share their figures; a test of some seconds whose use differs from its module's by
+half has its own. Those that the file names above its measured part are left to it.
 """
 
 import collections
@@ -60,7 +63,9 @@ def overrides(tests, cpu):
 
 
 def blocks(groups):
-    for (permits, priority), filters in sorted(groups.items(), key=lambda row: (-row[0][1], row[0][0])):
+    for (permits, priority), filters in sorted(
+        groups.items(), key=lambda row: (-row[0][1], row[0][0])
+    ):
         lines = "\n+ ".join(f"({one})" for one in filters)
         yield (f"[[profile.default.overrides]]\nfilter = '''\n{lines}\n'''\n"
                f"threads-required = {permits}\npriority = {priority}\n")
@@ -68,12 +73,17 @@ def blocks(groups):
 
 def main():
     root = Path(__file__).parent.parent
-    junit, cpu = sys.argv[1:] or (root / "target/test-times/default.xml", root / "target/test-times/cpu")
+    junit, cpu = sys.argv[1:] or (
+        root / "target/test-times/default.xml",
+        root / "target/test-times/cpu",
+    )
     config = root / ".config/nextest.toml"
     before, rest = config.read_text().split(BEGIN)
     singles, wholes = overrides(list(tests_of(junit)), cpu_of(cpu))
     # Single tests first: the first override that sets a key wins.
-    config.write_text(before + BEGIN + "\n".join([*blocks(singles), *blocks(wholes)]) + END + rest.split(END)[1])
+    config.write_text(
+        before + BEGIN + "\n".join([*blocks(singles), *blocks(wholes)]) + END + rest.split(END)[1]
+    )
 
 
 if __name__ == "__main__":

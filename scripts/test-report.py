@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""The last lines of `make test`: seconds by test file, the budget, and all tests that did not simply pass.
+"""The last lines of `make test`: seconds by test file, the budget, and all tests that did not
+simply pass.
 
-    scripts/test-report.py JUNIT... [--again JUNIT] [--again-to FILE] [--cpu FILE] [--more FILE] [--said FILE]
-                           [--wall SECONDS] [--busy RATIO] [--stolen RATIO]
+    scripts/test-report.py JUNIT... [--again JUNIT] [--again-to FILE] [--cpu FILE] [--more FILE]
+                           [--said FILE] [--wall SECONDS] [--busy RATIO] [--stolen RATIO]
 
 Reads the JUnit XML of cargo-nextest. Tests print these words (crates/sim/src/outcome.rs):
   NOT TESTED: reason   the machine spoiled the measurement: the test ends, neither passed nor failed
   SKIPPED: reason      this machine lacks something that the test, or a part of it, needs
   REPEATED: reason     the machine spoiled a measurement, which was repeated
---again is the second run, of the tests that did not pass in the first: one that failed first and passes there is
-FLAKY, a defect to fix; one that the machine spoiled counts as what it is there, where no other test runs in parallel.
---cpu is what scripts/measured.sh wrote: CPU-seconds of each test; --busy the share of all cores that was in use.
---more has a line `SECONDS NAME` for each script that is not a cargo test, --said their output. With --again-to, it
-only writes the names of the tests to repeat, as cargo-nextest filters, and prints nothing. The exit code is 1 if a
-test failed or too little was tested.
+--again is the second run, of the tests that did not pass in the first: one that failed first and
+passes there is FLAKY, a defect to fix; one that the machine spoiled counts as what it is there,
+where no other test runs in parallel. --cpu is what scripts/measured.sh wrote: CPU-seconds of each
+test; --busy the share of all cores that was in use. --more has a line `SECONDS NAME` for each
+script that is not a cargo test, --said their output. With --again-to, it only writes the names of
+the tests to repeat, as cargo-nextest filters, and prints nothing. The exit code is 1 if a test
+failed or too little was tested.
 """
 
 import argparse
@@ -64,7 +66,11 @@ def main():
     first = [test for path in options.junit for test in tests_of(path)]
     if options.again_to:
         with open(options.again_to, "w") as file:
-            file.write(" + ".join(f"(binary_id(={t.binary}) & test(={t.name}))" for t in first if t.failure))
+            file.write(
+                " + ".join(
+                    f"(binary_id(={t.binary}) & test(={t.name}))" for t in first if t.failure
+                )
+            )
         return 0
 
     again = {named(test): test for test in tests_of(options.again)} if options.again else {}
@@ -75,9 +81,18 @@ def main():
     failed = [test for test in tests if test.failure and not is_spoiled(test)]
     flaky = [test for test in failed if named(test) in again and not again[named(test)].failure]
     failed = [test for test in failed if test not in flaky]
-    repeated = [f"{named(test)}: {why}" for test in tests if test not in not_tested for why in reasons(test, "REPEATED")]
-    repeated += [f"{named(was)}: {why}" for was, test in zip(first, tests) if is_spoiled(was) and not is_spoiled(test)
-                 for why in reasons(was, "NOT TESTED")]
+    repeated = [
+        f"{named(test)}: {why}"
+        for test in tests
+        if test not in not_tested
+        for why in reasons(test, "REPEATED")
+    ]
+    repeated += [
+        f"{named(was)}: {why}"
+        for was, test in zip(first, tests)
+        if is_spoiled(was) and not is_spoiled(test)
+        for why in reasons(was, "NOT TESTED")
+    ]
 
     cpu = cpu_of(options.cpu) if options.cpu else {}
     seconds, used, counts = collections.Counter(), collections.Counter(), collections.Counter()
@@ -94,25 +109,47 @@ def main():
         print(f"{took:8.1f} {used[file]:7.1f} {counts[file]:6}  {file}")
 
     by_scripts = open(options.said).read() if options.said else ""
-    listed("Skipped:", re.findall("SKIPPED: (.*)", by_scripts) + sorted({f"{named(t)}: {why}" for t in tests for why in reasons(t, "SKIPPED")}))
+    listed(
+        "Skipped:",
+        re.findall("SKIPPED: (.*)", by_scripts)
+        + sorted({f"{named(t)}: {why}" for t in tests for why in reasons(t, "SKIPPED")}),
+    )
     listed("Repeated, because the machine spoiled a measurement:", repeated)
-    listed("Not tested:", [f"{named(t)}: {why}" for t in not_tested for why in reasons(t, "NOT TESTED")])
+    listed(
+        "Not tested:",
+        [f"{named(t)}: {why}" for t in not_tested for why in reasons(t, "NOT TESTED")],
+    )
     listed("FLAKY (failed, and passed when repeated):", [named(test) for test in flaky])
-    listed("Failed:", re.findall("FAILED: (ring/.*)", by_scripts) + [named(test) for test in failed])
+    listed(
+        "Failed:", re.findall("FAILED: (ring/.*)", by_scripts) + [named(test) for test in failed]
+    )
 
     in_binary = collections.Counter(test.binary for test in tests)
     missing = collections.Counter(test.binary for test in not_tested)
-    too_few = [f"{binary}: {count} of {in_binary[binary]} tests were not tested" for binary, count in missing.items()
-               if count > max(1, NOT_TESTED_RATIO_MAX * in_binary[binary])]
+    too_few = [
+        f"{binary}: {count} of {in_binary[binary]} tests were not tested"
+        for binary, count in missing.items()
+        if count > max(1, NOT_TESTED_RATIO_MAX * in_binary[binary])
+    ]
     listed("Too much was not tested:", too_few)
     if options.wall is not None:
         over = "" if options.wall <= BUDGET_S else ", OVER BUDGET"
-        stolen = f"; the hypervisor took {options.stolen:.1%} of the CPU" if options.stolen is not None else ""
-        busy = f"; the cores were busy for {options.busy:.0%} of it" if options.busy is not None else ""
+        stolen = (
+            f"; the hypervisor took {options.stolen:.1%} of the CPU"
+            if options.stolen is not None
+            else ""
+        )
+        busy = (
+            f"; the cores were busy for {options.busy:.0%} of it"
+            if options.busy is not None
+            else ""
+        )
         print(f"\ntook {options.wall:.0f} s of a budget of {BUDGET_S} s{over}{busy}{stolen}")
     # CI systems know no fourth state in this line: tests that were not tested, or a part of which
     # was skipped, count as skipped in it.
-    skipped = not_tested + [test for test in tests if test not in failed + not_tested and reasons(test, "SKIPPED")]
+    skipped = not_tested + [
+        test for test in tests if test not in failed + not_tested and reasons(test, "SKIPPED")
+    ]
     passed = len(tests) - len(failed) - len(skipped)
     print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")
     return 1 if failed or too_few or not tests else 0

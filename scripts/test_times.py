@@ -13,7 +13,13 @@ def tests_of(path):
             failed = [e for kind in ("failure", "error") for e in case.iter(kind)]
             outputs = [e.text for kind in ("system-out", "system-err") for e in case.iter(kind)]
             said = "\n".join(text for text in outputs + [e.text for e in failed] if text)
-            yield Test(suite.get("name"), case.get("name"), float(case.get("time") or 0), said, bool(failed))
+            yield Test(
+                suite.get("name"),
+                case.get("name"),
+                float(case.get("time") or 0),
+                said,
+                bool(failed),
+            )
 
 
 def cpu_of(path):

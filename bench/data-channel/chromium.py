@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""Sends segments over a data channel from one tab of headless Chromium to another, and prints what that cost, as one JSON object.
+"""Sends segments over a data channel from one tab of headless Chromium to another, and prints what
+that cost, as one JSON object.
 
 usage: chromium.py SEGMENTS BYTES
 
-Each tab has a browser context of its own, so a process of its own, as two viewers have. CPU time is that of all processes of
-Chromium, less that of the same time in which the two are connected and send nothing. Debian: chromium python3-websockets.
+Each tab has a browser context of its own, so a process of its own, as two viewers have. CPU time is
+that of all processes of Chromium, less that of the same time in which the two are connected and
+send nothing. Debian: chromium python3-websockets.
 """
 
 import asyncio
@@ -16,14 +18,17 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-spec = importlib.util.spec_from_file_location("live_browsers", HERE.parents[1] / "examples" / "live-stand" / "browsers.py")
+spec = importlib.util.spec_from_file_location(
+    "live_browsers", HERE.parents[1] / "examples" / "live-stand" / "browsers.py"
+)
 live = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(live)
 
 FLAGS = [
     # Both ends are on this machine: addresses need no hiding, and there is no mDNS to find them by.
     "--allow-loopback-in-peer-connection",
-    "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter,OptimizationHints,SpareRendererForSitePerProcess,Translate",
+    "--disable-features=WebRtcHideLocalIpsWithMdns,MediaRouter,OptimizationHints,"
+    "SpareRendererForSitePerProcess,Translate",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
 # Chromium still works on its start, and on the tabs, for some seconds.
@@ -39,8 +44,14 @@ class End:
 
     async def start(self):
         context = (await self.browser.call("Target.createBrowserContext"))["browserContextId"]
-        target = (await self.browser.call("Target.createTarget", url="about:blank", browserContextId=context))["targetId"]
-        self.session = (await self.browser.call("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
+        target = (
+            await self.browser.call(
+                "Target.createTarget", url="about:blank", browserContextId=context
+            )
+        )["targetId"]
+        self.session = (
+            await self.browser.call("Target.attachToTarget", targetId=target, flatten=True)
+        )["sessionId"]
         await self.browser.evaluate(self.session, (HERE / "end.js").read_text())
 
     def call(self, function, *arguments):
@@ -53,7 +64,9 @@ async def connect(browser):
     for end in (giver, taker):
         await end.start()
     await giver.call("accept", await taker.call("answer", await giver.call("offer")))
-    await asyncio.wait_for(asyncio.gather(giver.call("opened"), taker.call("opened")), CONNECT_TIMEOUT_S)
+    await asyncio.wait_for(
+        asyncio.gather(giver.call("opened"), taker.call("opened")), CONNECT_TIMEOUT_S
+    )
     return giver, taker
 
 

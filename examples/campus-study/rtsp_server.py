@@ -1,10 +1,12 @@
 #!/usr/bin/python3
-"""An RTSP server of files by gst-rtsp-server: rtsp://127.0.0.1:PORT/movie-N plays FOLDER/movie-N.mp4 or .ts.
+"""An RTSP server of files by gst-rtsp-server: rtsp://127.0.0.1:PORT/movie-N plays
+FOLDER/movie-N.mp4 or .ts.
 
 usage: rtsp_server.py PORT FOLDER
 
-Each viewer has a pipeline of its own, which reads and packetises the file at playback pace, as Live555 does.
-Debian: gir1.2-gst-rtsp-server-1.0 python3-gi gstreamer1.0-plugins-{base,good,bad,ugly}
+Each viewer has a pipeline of its own, which reads and packetises the file at playback pace, as
+Live555 does. Debian: gir1.2-gst-rtsp-server-1.0 python3-gi
+gstreamer1.0-plugins-{base,good,bad,ugly}
 """
 
 import pathlib

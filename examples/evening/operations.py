@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """Counts the operations in versitygw's access log by kind: in all, and in its last minute.
 
-usage: operations.py LOG [SECONDS]     SECONDS: of the last so many seconds instead of a minute; the log's clock has whole ones
+usage: operations.py LOG [SECONDS]
+
+SECONDS: of the last so many seconds instead of a minute; the log's clock has whole ones.
 """
 
 import collections
@@ -10,7 +12,8 @@ import re
 import sys
 
 LINE = re.compile(
-    r"\S+ \S+ \[([^\]]+)\] \S+ \S+ \S+ (?:s3_)?(\S+) (\S+) \S+ (\d+) \S+ (\d+|-) (\d+|-) \S+ \S+ \S+ (.*)"
+    r"\S+ \S+ \[([^\]]+)\] \S+ \S+ \S+ (?:s3_)?(\S+) (\S+) \S+ (\d+) \S+ (\d+|-) (\d+|-) \S+ \S+"
+    r" \S+ (.*)"
 )
 KINDS = {"ts": "segment", "m3u8": "playlist", "json": "hashes"}
 
@@ -39,9 +42,15 @@ def main():
         if when > end - seconds:
             table[key][2] += 1
             table[key][3] += size
-    print(f"{'by':<8} {'operation':<20} {'of':<9} {'status':<6} {'all':>7} {'MB':>8} {f'last {seconds:g} s':>11} {'MB':>8}")
+    print(
+        f"{'by':<8} {'operation':<20} {'of':<9} {'status':<6} {'all':>7} {'MB':>8}"
+        f" {f'last {seconds:g} s':>11} {'MB':>8}"
+    )
     for (agent, operation, kind, status), (count, size, late, late_size) in sorted(table.items()):
-        print(f"{agent:<8} {operation:<20} {kind:<9} {status:<6} {count:>7} {size / 1e6:>8.2f} {late:>11} {late_size / 1e6:>8.2f}")
+        print(
+            f"{agent:<8} {operation:<20} {kind:<9} {status:<6} {count:>7} {size / 1e6:>8.2f}"
+            f" {late:>11} {late_size / 1e6:>8.2f}"
+        )
 
 
 if __name__ == "__main__":

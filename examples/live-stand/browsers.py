@@ -1,11 +1,15 @@
 #!/usr/bin/python3
-"""Plays an HLS URL in N tabs of headless Chromium by hls.js and prints what each player did, as one JSON document.
+"""Plays an HLS URL in N tabs of headless Chromium by hls.js and prints what each player did, as one
+JSON document.
 
-usage: browsers.py N URL SECONDS [--spacing S] [--config JSON] [--quic HOST:PORT] [--screenshot PNG] [--brief]
+usage: browsers.py N URL SECONDS [--spacing S] [--config JSON] [--quic HOST:PORT]
+                                 [--screenshot PNG] [--brief]
 
-Each tab has a browser context of its own, so its own connections and cache. All times of a player are milliseconds
-since hls.js was given the URL. Chromium resolves no other host than that of the URL.
-Debian: chromium python3-websockets openssl npm. hls.js is fetched with npm once and kept in ~/.cache/throng.
+Each tab has a browser context of its own, so its own connections and cache. All times of a player
+are milliseconds since hls.js was given the URL. Chromium resolves no other host than that of the
+URL.
+Debian: chromium python3-websockets openssl npm. hls.js is fetched with npm once and kept in
+~/.cache/throng.
 """
 
 import argparse
@@ -56,15 +60,35 @@ FLAGS = [
 
 
 def arguments():
-    parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "), description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        usage=__doc__.split("\n\n")[1].removeprefix("usage: "), description=__doc__.split("\n\n")[0]
+    )
     parser.add_argument("tabs", metavar="N", type=int)
     parser.add_argument("url", metavar="URL")
     parser.add_argument("seconds", metavar="SECONDS", type=float, help="how long each tab plays")
-    parser.add_argument("--spacing", metavar="S", type=float, default=0.0, help="seconds between the starts of tabs")
-    parser.add_argument("--config", metavar="JSON", type=json.loads, default={}, help="keys of hls.js that are not its defaults")
-    parser.add_argument("--quic", metavar="HOST:PORT", help="an origin that is asked by HTTP/3 from the first request on")
-    parser.add_argument("--screenshot", metavar="PNG", help="a picture of the first tab at the end of its time")
-    parser.add_argument("--brief", action="store_true", help="without the lists of requests, fragments, playlists, samples")
+    parser.add_argument(
+        "--spacing", metavar="S", type=float, default=0.0, help="seconds between the starts of tabs"
+    )
+    parser.add_argument(
+        "--config",
+        metavar="JSON",
+        type=json.loads,
+        default={},
+        help="keys of hls.js that are not its defaults",
+    )
+    parser.add_argument(
+        "--quic",
+        metavar="HOST:PORT",
+        help="an origin that is asked by HTTP/3 from the first request on",
+    )
+    parser.add_argument(
+        "--screenshot", metavar="PNG", help="a picture of the first tab at the end of its time"
+    )
+    parser.add_argument(
+        "--brief",
+        action="store_true",
+        help="without the lists of requests, fragments, playlists, samples",
+    )
     return parser.parse_args()
 
 
@@ -74,7 +98,12 @@ def hls_js():
     if not (folder / "hls.min.js").exists():
         print(f"Fetching hls.js {HLS_JS} (once)", file=sys.stderr)
         with tempfile.TemporaryDirectory() as work:
-            subprocess.run(["npm", "pack", "--silent", f"hls.js@{HLS_JS}"], cwd=work, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                ["npm", "pack", "--silent", f"hls.js@{HLS_JS}"],
+                cwd=work,
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
             with tarfile.open(next(pathlib.Path(work).glob("*.tgz"))) as package:
                 script = package.extractfile("package/dist/hls.min.js").read()
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,7 +112,8 @@ def hls_js():
 
 
 class Pages(http.server.SimpleHTTPRequestHandler):
-    """The page and the player's script. Its origin is not that of the stream, as with object storage."""
+    """The page and the player's script. Its origin is not that of the stream, as with object
+    storage."""
 
     scripts = None
 
@@ -100,9 +130,21 @@ def certificate_flags(url):
     if url.scheme != "https":
         return []
     certificate = ssl.get_server_certificate((url.hostname, url.port or 443))
-    key = subprocess.run(["openssl", "x509", "-pubkey", "-noout"], input=certificate.encode(), capture_output=True, check=True)
-    der = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "der"], input=key.stdout, capture_output=True, check=True)
-    digest = subprocess.run(["openssl", "dgst", "-sha256", "-binary"], input=der.stdout, capture_output=True, check=True)
+    key = subprocess.run(
+        ["openssl", "x509", "-pubkey", "-noout"],
+        input=certificate.encode(),
+        capture_output=True,
+        check=True,
+    )
+    der = subprocess.run(
+        ["openssl", "pkey", "-pubin", "-outform", "der"],
+        input=key.stdout,
+        capture_output=True,
+        check=True,
+    )
+    digest = subprocess.run(
+        ["openssl", "dgst", "-sha256", "-binary"], input=der.stdout, capture_output=True, check=True
+    )
     return [f"--ignore-certificate-errors-spki-list={base64.b64encode(digest.stdout).decode()}"]
 
 
@@ -110,7 +152,9 @@ class Browser:
     """A Chromium and its DevTools connection."""
 
     async def start(self, flags):
-        program = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+        program = next(
+            filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None
+        )
         if program is None:
             sys.exit("there is no Chromium (apt install chromium)")
         self.folder = tempfile.mkdtemp(prefix="throng-browsers-")
@@ -118,7 +162,9 @@ class Browser:
             flags = [*flags, "--no-sandbox"]
         command = [program, *FLAGS, *flags, f"--user-data-dir={self.folder}", "about:blank"]
         self.log = open(pathlib.Path(self.folder) / "log", "w+")
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log, start_new_session=True)
+        self.process = subprocess.Popen(
+            command, stdout=self.log, stderr=self.log, start_new_session=True
+        )
         port_file = pathlib.Path(self.folder) / "DevToolsActivePort"
         for _ in range(300):
             if port_file.exists() and port_file.read_text().count("\n"):
@@ -130,7 +176,9 @@ class Browser:
         else:
             sys.exit("Chromium did not start within 30 s")
         port, path = port_file.read_text().split("\n")[:2]
-        self.socket = await websockets.connect(f"ws://127.0.0.1:{port}{path}", max_size=None, ping_interval=None)
+        self.socket = await websockets.connect(
+            f"ws://127.0.0.1:{port}{path}", max_size=None, ping_interval=None
+        )
         self.numbers, self.waiting, self.handlers = itertools.count(1), {}, {}
         self.reader = asyncio.create_task(self.read())
 
@@ -163,9 +211,19 @@ class Browser:
         return answer["result"]
 
     async def evaluate(self, session, expression):
-        result = await self.call("Runtime.evaluate", session, expression=expression, returnByValue=True, awaitPromise=True)
+        result = await self.call(
+            "Runtime.evaluate",
+            session,
+            expression=expression,
+            returnByValue=True,
+            awaitPromise=True,
+        )
         if "exceptionDetails" in result:
-            raise RuntimeError(result["exceptionDetails"].get("exception", {}).get("description", "exception in the page"))
+            raise RuntimeError(
+                result["exceptionDetails"]
+                .get("exception", {})
+                .get("description", "exception in the page")
+            )
         return result["result"].get("value")
 
     def cpu_seconds(self):
@@ -188,7 +246,13 @@ class Browser:
     async def stop(self):
         try:
             await asyncio.wait_for(self.call("Browser.close"), 5)
-        except (AttributeError, asyncio.TimeoutError, asyncio.CancelledError, RuntimeError, websockets.WebSocketException):
+        except (
+            AttributeError,
+            asyncio.TimeoutError,
+            asyncio.CancelledError,
+            RuntimeError,
+            websockets.WebSocketException,
+        ):
             pass
         try:
             await asyncio.to_thread(self.process.wait, 10)
@@ -228,9 +292,17 @@ class Requests:
             return
         if method == "Network.responseReceived":
             response = event["response"]
-            request.update(status=response["status"], protocol=response.get("protocol"), connection=response.get("connectionId"))
+            request.update(
+                status=response["status"],
+                protocol=response.get("protocol"),
+                connection=response.get("connectionId"),
+            )
             timing = response.get("timing")
-            request["answered"] = timing["requestTime"] + timing["receiveHeadersEnd"] / 1000 if timing else event["timestamp"]
+            request["answered"] = (
+                timing["requestTime"] + timing["receiveHeadersEnd"] / 1000
+                if timing
+                else event["timestamp"]
+            )
         elif method == "Network.dataReceived":
             request["bytes"] += event["dataLength"]
         elif method in ("Network.loadingFinished", "Network.loadingFailed"):
@@ -244,7 +316,11 @@ class Requests:
 
         def relative(request, name):
             moment = request.get(name)
-            return None if moment is None else round((request["wall"] - wall + moment - request["sent"]) * 1000, 1)
+            return (
+                None
+                if moment is None
+                else round((request["wall"] - wall + moment - request["sent"]) * 1000, 1)
+            )
 
         connections = {}
         return [
@@ -274,19 +350,26 @@ def median(samples, name):
 async def player(browser, page, number, options):
     await asyncio.sleep(number * options.spacing)
     context = (await browser.call("Target.createBrowserContext"))["browserContextId"]
-    target = (await browser.call("Target.createTarget", url=page, browserContextId=context))["targetId"]
-    session = (await browser.call("Target.attachToTarget", targetId=target, flatten=True))["sessionId"]
+    target = (await browser.call("Target.createTarget", url=page, browserContextId=context))[
+        "targetId"
+    ]
+    session = (await browser.call("Target.attachToTarget", targetId=target, flatten=True))[
+        "sessionId"
+    ]
     requests = Requests(page)
     browser.handlers[session] = requests.handle
     # The bodies of answers are not kept for us.
     await browser.call("Network.enable", session, maxTotalBufferSize=0, maxResourceBufferSize=0)
     for _ in range(600):
-        if await browser.evaluate(session, "document.readyState === 'complete' && typeof play === 'function'"):
+        if await browser.evaluate(
+            session, "document.readyState === 'complete' && typeof play === 'function'"
+        ):
             break
         await asyncio.sleep(0.05)
     else:
         raise RuntimeError("the page of the player did not load within 30 s")
-    call = f"play({json.dumps(options.url)}, {json.dumps(options.config)}); (performance.timeOrigin + began) / 1000"
+    play = f"play({json.dumps(options.url)}, {json.dumps(options.config)})"
+    call = f"{play}; (performance.timeOrigin + began) / 1000"
     wall = await browser.evaluate(session, call)
     await asyncio.sleep(options.seconds)
     if options.screenshot and number == 0:
@@ -323,7 +406,9 @@ async def run(options):
     flags = certificate_flags(url)
     # Chromium takes ::1 for localhost, where no part of the test server is.
     known = "" if url.hostname in ("localhost", "127.0.0.1") else f", EXCLUDE {url.hostname}"
-    flags.append(f"--host-resolver-rules=MAP localhost 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1{known}")
+    flags.append(
+        f"--host-resolver-rules=MAP localhost 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1{known}"
+    )
     if options.quic:
         flags += ["--enable-quic", f"--origin-to-force-quic-on={options.quic}"]
     browser = Browser()
@@ -331,7 +416,9 @@ async def run(options):
     try:
         await browser.start(flags)
         product = (await browser.call("Browser.getVersion"))["product"]
-        ended = await asyncio.gather(*(player(browser, page, number, options) for number in range(options.tabs)))
+        ended = await asyncio.gather(
+            *(player(browser, page, number, options) for number in range(options.tabs))
+        )
         cpu = browser.cpu_seconds()
     finally:
         if hasattr(browser, "process"):

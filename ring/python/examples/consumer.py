@@ -1,4 +1,5 @@
-"""A consumer in Python: listens at a socket path for one producer, in any language, and reads its frames in place.
+"""A consumer in Python: listens at a socket path for one producer, in any language, and reads its
+frames in place.
 
     python consumer.py PATH FRAME_BYTES
 """
@@ -25,10 +26,12 @@ def main(path, frame_bytes):
             sys.exit("nothing came for a minute")
         while (frame := consumer.peek()) is not None:
             with frame, memoryview(frame) as view:  # np.frombuffer(frame, np.uint8) works as well
-                print(f"frame {frame.sequence} of stream {frame.stream}: {len(view)} bytes, sum {sum(view)}")
+                of = f"frame {frame.sequence} of stream {frame.stream}"
+                print(f"{of}: {len(view)} bytes, sum {sum(view)}")
         while (event := consumer.next_event()) is not None:
             if event["event"] == "lane_ended":
-                print(f"ended: {event['delivered_frames']} delivered, {event['dropped_frames']} dropped")
+                delivered, dropped = event["delivered_frames"], event["dropped_frames"]
+                print(f"ended: {delivered} delivered, {dropped} dropped")
 
 
 main(sys.argv[1], int(sys.argv[2]))

@@ -1,6 +1,7 @@
 """A producer in Python: joins at a consumer's socket path and writes test frames in place.
 
-    python producer.py FRAMES BYTES [PATH]      without PATH: through the inherited socket (THRONG_RING_FD)
+    python producer.py FRAMES BYTES [PATH]      without PATH: through the inherited socket
+                                                (THRONG_RING_FD)
 
 Byte i of frame n is (31 n + i) mod 251.
 """
@@ -17,7 +18,9 @@ def main(frames, length, path=None):
     pattern = period * (length // 251 + 2)
     for n in range(frames):
         flags = throng_ring.KEYFRAME if n % 30 == 0 else 0
-        claim = producer.claim(length, stream=7, flags=flags, timestamp_ns=n * 1_000_000_000 // 30, user_data=n)
+        claim = producer.claim(
+            length, stream=7, flags=flags, timestamp_ns=n * 1_000_000_000 // 30, user_data=n
+        )
         if claim is None:
             continue  # dropped, and counted
         with claim:

@@ -1,6 +1,8 @@
-"""The package as a user sees it: views and their guards in one process, and real producers in others.
+"""The package as a user sees it: views and their guards in one process, and real producers in
+others.
 
-Run by scripts/python.sh, which names the C producer in THRONG_RING_C_PRODUCER if there is a compiler.
+Run by scripts/python.sh, which names the C producer in THRONG_RING_C_PRODUCER if there is a
+compiler.
 """
 
 import asyncio
@@ -112,10 +114,20 @@ assert bytes(consumer.peek()) == b"whole"
 class Views(unittest.TestCase):
     def test_a_frame_arrives_as_it_was_written(self):
         consumer, producer = pair()
-        send(producer, b"hello", stream=3, kind=9, flags=throng_ring.KEYFRAME, timestamp_ns=77, user_data=1 << 60)
+        send(
+            producer,
+            b"hello",
+            stream=3,
+            kind=9,
+            flags=throng_ring.KEYFRAME,
+            timestamp_ns=77,
+            user_data=1 << 60,
+        )
         self.assertTrue(consumer.wait(0))
         with consumer.peek() as frame:
-            self.assertEqual((frame.stream, frame.kind, frame.flags, frame.timestamp_ns), (3, 9, 1, 77))
+            self.assertEqual(
+                (frame.stream, frame.kind, frame.flags, frame.timestamp_ns), (3, 9, 1, 77)
+            )
             self.assertEqual((frame.user_data, frame.sequence, len(frame)), (1 << 60, 0, 5))
             self.assertEqual(bytes(frame), b"hello")
             self.assertTrue(frame.data.readonly)
@@ -202,7 +214,9 @@ class Views(unittest.TestCase):
         with producer.claim(16) as claim:
             numpy.frombuffer(claim, numpy.uint8)[:] = 7
         array = numpy.frombuffer(consumer.peek(), numpy.uint8)
-        self.assertEqual((array.sum(), array.flags.writeable, array.flags.owndata), (112, False, False))
+        self.assertEqual(
+            (array.sum(), array.flags.writeable, array.flags.owndata), (112, False, False)
+        )
         self.assertEqual(consumer.held, 1, "the array holds the frame")
         del array
         self.assertEqual(consumer.held, 0)
@@ -244,7 +258,9 @@ class Waiting(unittest.TestCase):
                 if frame := consumer.peek():
                     frame.release()
                 waiter.join()
-                self.assertIsNotNone(got[0], "room was released long before the ten seconds were over")
+                self.assertIsNotNone(
+                    got[0], "room was released long before the ten seconds were over"
+                )
 
     def test_ctrl_c_ends_a_wait_for_room(self):
         # A process that a shell starts in the background ignores the signal, and Python does not
@@ -317,7 +333,10 @@ class Restart(unittest.TestCase):
         # a frame in its hands.
         for text in (b"first", b"second"):
             send(producer, text)
-        numbers = [*exported[:3], *(part for session in supervisor.export(lane)[3] for part in session)]
+        numbers = [
+            *exported[:3],
+            *(part for session in supervisor.export(lane)[3] for part in session),
+        ]
         del supervisor
         gc.collect()
         code = """
@@ -332,7 +351,10 @@ sys.stdin.read()
 """
         child = subprocess.Popen(
             [sys.executable, "-c", code, *map(str, numbers)],
-            pass_fds=[*numbers[:3], numbers[4]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            pass_fds=[*numbers[:3], numbers[4]],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.assertEqual(child.stdout.readline(), "holds second\n")
         child.kill()
@@ -343,7 +365,9 @@ sys.stdin.read()
         adopted = consumer.adopt(exported)
         send(producer, b"third")
         with consumer.peek() as frame:
-            self.assertEqual((bytes(frame), frame.lane), (b"second", adopted), "it was held, and comes again")
+            self.assertEqual(
+                (bytes(frame), frame.lane), (b"second", adopted), "it was held, and comes again"
+            )
         with consumer.peek() as frame:
             self.assertEqual((bytes(frame), frame.sequence), (b"third", 2))
 
@@ -367,7 +391,9 @@ class Processes(unittest.TestCase):
         consumer = Consumer()
         _, fd = consumer.add_lane(frame_bytes=BYTES, frames=4)
         environment = {**os.environ, "THRONG_RING_FD": str(fd)}
-        child = subprocess.Popen([*command, str(FRAMES), str(BYTES)], pass_fds=[fd], env=environment)
+        child = subprocess.Popen(
+            [*command, str(FRAMES), str(BYTES)], pass_fds=[fd], env=environment
+        )
         os.close(fd)
         self.read_all(consumer)
         self.assertEqual(child.wait(), 0)
@@ -375,7 +401,9 @@ class Processes(unittest.TestCase):
     def test_a_python_producer_that_inherits_the_ring(self):
         self.inherited([sys.executable, EXAMPLES / "producer.py"])
 
-    @unittest.skipUnless("THRONG_RING_C_PRODUCER" in os.environ, "THRONG_RING_C_PRODUCER is not set")
+    @unittest.skipUnless(
+        "THRONG_RING_C_PRODUCER" in os.environ, "THRONG_RING_C_PRODUCER is not set"
+    )
     def test_a_c_producer_that_inherits_the_ring(self):
         self.inherited([os.environ["THRONG_RING_C_PRODUCER"]])
 
@@ -383,14 +411,21 @@ class Processes(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/socket"
             consumer = subprocess.Popen(
-                [sys.executable, EXAMPLES / "consumer.py", path, str(BYTES)], stdout=subprocess.PIPE, text=True
+                [sys.executable, EXAMPLES / "consumer.py", path, str(BYTES)],
+                stdout=subprocess.PIPE,
+                text=True,
             )
             self.assertEqual(consumer.stdout.readline(), "listening\n")
-            subprocess.run([sys.executable, EXAMPLES / "producer.py", str(FRAMES), str(BYTES), path], check=True)
+            subprocess.run(
+                [sys.executable, EXAMPLES / "producer.py", str(FRAMES), str(BYTES), path],
+                check=True,
+            )
             lines = consumer.stdout.read().splitlines()
             consumer.stdout.close()
             self.assertEqual(consumer.wait(), 0)
-        sums = [f"frame {n} of stream 7: {BYTES} bytes, sum {sum(expected(n))}" for n in range(FRAMES)]
+        sums = [
+            f"frame {n} of stream 7: {BYTES} bytes, sum {sum(expected(n))}" for n in range(FRAMES)
+        ]
         self.assertEqual(lines, [*sums, f"ended: {FRAMES} delivered, 0 dropped"])
 
 

@@ -1,7 +1,9 @@
-"""The receiving side in Python: asyncio and the package `websockets`, as in the client of field report 4.
+"""The receiving side in Python: asyncio and the package `websockets`, as in the client of field
+report 4.
 
 Uses the protocol of crates/ipc/src/role/mod.rs and reads the frames of crates/ipc/src/frame.rs.
 """
+
 import asyncio
 import json
 import resource
@@ -49,7 +51,10 @@ class Tally:
         if TAIL.unpack_from(frame, length - 8)[0] != sequence ^ seed:
             raise ValueError("the tail is not that of frame %d" % sequence)
         if sequence != self.next[producer]:
-            raise ValueError("producer %d: frame %d came, %d should have" % (producer, sequence, self.next[producer]))
+            raise ValueError(
+                "producer %d: frame %d came, %d should have"
+                % (producer, sequence, self.next[producer])
+            )
         self.next[producer] += 1
         if kind == MEASURED:
             if self.start is None:

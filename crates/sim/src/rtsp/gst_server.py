@@ -9,8 +9,8 @@
   session_timeout_s   the timeout that the Session header announces
   recordings          folder for what RECORD clients send
 
-It prints `listening PORT` once it accepts connections. The counters of RECORD clients are in counters.json of the
-recordings' folder, replaced a few times per second.
+It prints `listening PORT` once it accepts connections. The counters of RECORD clients are in
+counters.json of the recordings' folder, replaced a few times per second.
 """
 
 import json
@@ -37,10 +37,13 @@ OF_FILES = {
     " d. ! queue ! mpegvideoparse ! rtpmpvpay name=pay0 pt=32"
     " d. ! queue ! mpegaudioparse ! rtpmpapay name=pay1 pt=14",
     "/ts": "filesrc location={0} ! tsparse set-timestamps=true ! rtpmp2tpay name=pay0 pt=33",
-    "/h265": "filesrc location={0} ! qtdemux ! h265parse ! rtph265pay name=pay0 pt=96 config-interval=-1",
-    "/mpeg4": "filesrc location={0} ! qtdemux ! mpeg4videoparse ! rtpmp4vpay name=pay0 pt=96 config-interval=1",
+    "/h265": "filesrc location={0} ! qtdemux ! h265parse ! rtph265pay name=pay0 pt=96"
+    " config-interval=-1",
+    "/mpeg4": "filesrc location={0} ! qtdemux ! mpeg4videoparse ! rtpmp4vpay name=pay0 pt=96"
+    " config-interval=1",
     "/mjpeg": "filesrc location={0} ! avidemux ! jpegparse ! rtpjpegpay name=pay0 pt=26",
-    "/pcma": "filesrc location={0} ! wavparse ! rtppcmapay name=pay0 pt=8 min-ptime=20000000 max-ptime=20000000",
+    "/pcma": "filesrc location={0} ! wavparse ! rtppcmapay name=pay0 pt=8 min-ptime=20000000"
+    " max-ptime=20000000",
     "/mp3": "filesrc location={0} ! mpegaudioparse ! rtpmpapay name=pay0 pt=14",
 }
 OF_FILES["/h264-b"] = OF_FILES["/h264"]
@@ -49,7 +52,8 @@ LIVE = (
     "videotestsrc is-live=true ! video/x-raw,width=640,height=360,framerate=25/1"
     " ! x264enc tune=zerolatency speed-preset=ultrafast key-int-max=25 bitrate=800"
     " ! video/x-h264,profile=baseline ! rtph264pay name=pay0 pt=96 config-interval=-1"
-    " audiotestsrc is-live=true ! audio/x-raw,rate=48000,channels=2 ! opusenc ! rtpopuspay name=pay1 pt=97"
+    " audiotestsrc is-live=true ! audio/x-raw,rate=48000,channels=2 ! opusenc ! rtpopuspay"
+    " name=pay1 pt=97"
 )
 
 # Noise, which fills its bit rate of 2 Mbit/s.
@@ -69,9 +73,14 @@ VIDEO_IN = (
 )
 RECORD = {
     "/record": VIDEO_IN,
-    "/record-vp8": "rtpvp8depay name=depay0 ! identity name=frames0 silent=true ! filesink name=file0 buffer-mode=unbuffered sync=false",
-    "/record-aac": VIDEO_IN + " rtpmp4gdepay name=depay1 ! aacparse name=frames1 ! " + TO_FILE.format(1),
-    "/record-opus": VIDEO_IN + " rtpopusdepay name=depay1 ! opusparse name=frames1 ! " + TO_FILE.format(1),
+    "/record-vp8": "rtpvp8depay name=depay0 ! identity name=frames0 silent=true ! filesink"
+    " name=file0 buffer-mode=unbuffered sync=false",
+    "/record-aac": VIDEO_IN
+    + " rtpmp4gdepay name=depay1 ! aacparse name=frames1 ! "
+    + TO_FILE.format(1),
+    "/record-opus": VIDEO_IN
+    + " rtpopusdepay name=depay1 ! opusparse name=frames1 ! "
+    + TO_FILE.format(1),
 }
 
 
@@ -97,7 +106,8 @@ def factory_of(launch, settings):
 
 
 class Recordings:
-    """Counts what arrives by RECORD: RTP packets, their payload's frames, and the bytes of those frames."""
+    """Counts what arrives by RECORD: RTP packets, their payload's frames, and the bytes of those
+    frames."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -110,9 +120,17 @@ class Recordings:
         while depayloader := pipeline.get_by_name(f"depay{len(streams)}"):
             path = os.path.join(self.folder, f"{len(self.all) + 1:04}-{len(streams)}.ts")
             pipeline.get_by_name(f"file{len(streams)}").set_property("location", path)
-            counters = {"file": path, "arrived_packets": 0, "arrived_frames": 0, "missing_packets": 0, "next": None}
+            counters = {
+                "file": path,
+                "arrived_packets": 0,
+                "arrived_frames": 0,
+                "missing_packets": 0,
+                "next": None,
+            }
             counters |= {"packets": 0, "frames": 0, "bytes": 0}
-            depayloader.get_static_pad("sink").add_probe(Gst.PadProbeType.BUFFER, self.packet, counters)
+            depayloader.get_static_pad("sink").add_probe(
+                Gst.PadProbeType.BUFFER, self.packet, counters
+            )
             lists = Gst.PadProbeType.BUFFER_LIST
             depayloader.get_static_pad("sink").add_probe(lists, self.packet_list, counters)
             parser = pipeline.get_by_name(f"frames{len(streams)}")
@@ -122,7 +140,8 @@ class Recordings:
         self.all.append({"streams": streams})
 
     def prepared(self, media, streams):
-        """Counts what arrives from the network: the jitter buffer behind it drops what it holds at TEARDOWN."""
+        """Counts what arrives from the network: the jitter buffer behind it drops what it holds at
+        TEARDOWN."""
         elements = media.get_element().get_parent().children
         [rtpbin] = [element for element in elements if element.get_factory().get_name() == "rtpbin"]
         both = Gst.PadProbeType.BUFFER | Gst.PadProbeType.BUFFER_LIST
@@ -215,7 +234,9 @@ def main():
     server.set_auth(auth_of(settings))
 
     def on_client(_server, client):
-        client.connect("new-session", lambda _, session: session.set_timeout(settings["session_timeout_s"]))
+        client.connect(
+            "new-session", lambda _, session: session.set_timeout(settings["session_timeout_s"])
+        )
 
     server.connect("client-connected", on_client)
     GLib.timeout_add_seconds(1, lambda: server.get_session_pool().cleanup() or True)

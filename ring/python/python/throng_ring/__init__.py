@@ -1,4 +1,5 @@
-"""Media frames between processes without copies: one consumer reads many producers through shared memory."""
+"""Media frames between processes without copies: one consumer reads many producers through shared
+memory."""
 
 import asyncio
 

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
-"""A chat over server-sent events, written without throng and with Python's standard library only; and servers that do not behave.
+"""A chat over server-sent events, written without throng and with Python's standard library only;
+and servers that do not behave.
 
 usage: events.py HOW
 
-What is said is posted to /rooms/ROOM/say and comes back on /rooms/ROOM/events?as=NICK, to everybody. HOW is `well`, or how it
-misbehaves: `forgetful` ends each stream after two seconds and sends what was missed after Last-Event-ID, `done` answers 204 the
-second time, `html` is no event stream, `full` refuses the join, `silent` does not answer it, `garbage` sends bytes that are no text.
-It listens on a free port of 127.0.0.1 and prints it.
+What is said is posted to /rooms/ROOM/say and comes back on /rooms/ROOM/events?as=NICK, to
+everybody. HOW is `well`, or how it misbehaves: `forgetful` ends each stream after two seconds and
+sends what was missed after Last-Event-ID, `done` answers 204 the second time, `html` is no event
+stream, `full` refuses the join, `silent` does not answer it, `garbage` sends bytes that are no
+text. It listens on a free port of 127.0.0.1 and prints it.
 """
 
 import json
@@ -90,7 +92,9 @@ class Room(BaseHTTPRequestHandler):
         ends = time.monotonic() + (2 if HOW in ("forgetful", "done") else 3600)
         while time.monotonic() < ends:
             try:
-                number, name, data, end = mine.get(timeout=min(1, max(0.01, ends - time.monotonic())))
+                number, name, data, end = mine.get(
+                    timeout=min(1, max(0.01, ends - time.monotonic()))
+                )
             except queue.Empty:
                 self.chunk(": still here\n\n")
                 continue
@@ -114,7 +118,11 @@ class Room(BaseHTTPRequestHandler):
             publish("joined", json.dumps({"nick": message["as"]}), "\r\n")
             return self.answer(204)
         if action == "say":
-            publish("message", json.dumps({"from": message["as"], "text": message["text"]}), "\r" if len(history) % 2 else "\n")
+            publish(
+                "message",
+                json.dumps({"from": message["as"], "text": message["text"]}),
+                "\r" if len(history) % 2 else "\n",
+            )
             return self.answer(200, '{"ok":true}')
         if action == "leave":
             publish("left", json.dumps({"nick": message["as"]}))

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""Listens in a room of events.py and prints what it hears, independently of throng and of that server: `ARRIVED TEXT`, a line each.
+"""Listens in a room of events.py and prints what it hears, independently of throng and of that
+server: `ARRIVED TEXT`, a line each.
 
 usage: hear_events.py http://HOST:PORT/rooms/ROOM/events SECONDS
 
-ARRIVED is seconds since 1970. `joined` is printed when the stream is open. Nothing but Python's standard library.
+ARRIVED is seconds since 1970. `joined` is printed when the stream is open. Nothing but Python's
+standard library.
 """
 
 import json
@@ -12,7 +14,10 @@ import time
 import urllib.request
 
 url, seconds = sys.argv[1], float(sys.argv[2])
-response = urllib.request.urlopen(urllib.request.Request(url + "?as=listener", headers={"Accept": "text/event-stream"}), timeout=seconds)
+response = urllib.request.urlopen(
+    urllib.request.Request(url + "?as=listener", headers={"Accept": "text/event-stream"}),
+    timeout=seconds,
+)
 print("joined", flush=True)
 ends, name, data = time.time() + seconds, "message", []
 # Universal newlines are the line ends of event streams.

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""Listens in a channel of IRC over WebSocket and prints what it hears, independently of throng: `ARRIVED TEXT`, a line each.
+"""Listens in a channel of IRC over WebSocket and prints what it hears, independently of throng:
+`ARRIVED TEXT`, a line each.
 
 usage: irc.py WEBSOCKET CHANNEL SECONDS
 
-ARRIVED is seconds since 1970. `joined` is printed when it is in the channel. Debian: python3-websockets.
+ARRIVED is seconds since 1970. `joined` is printed when it is in the channel. Debian:
+python3-websockets.
 """
 
 import asyncio
@@ -21,7 +23,9 @@ async def main(url, channel, seconds):
         end = None
         while end is None or end > time.time():
             try:
-                line = await asyncio.wait_for(socket.recv(), 20 if end is None else end - time.time())
+                line = await asyncio.wait_for(
+                    socket.recv(), 20 if end is None else end - time.time()
+                )
             except asyncio.TimeoutError:
                 break
             arrived = time.time()

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
-"""Listens in a room of a chat and prints what it hears, independently of throng: `ARRIVED BODY`, a line each.
+"""Listens in a room of a chat and prints what it hears, independently of throng: `ARRIVED BODY`, a
+line each.
 
 usage: listen.py WEBSOCKET DOMAIN ROOM SECONDS
 
-ARRIVED is seconds since 1970. `joined` is printed when it is in the room. Debian: python3-websockets.
+ARRIVED is seconds since 1970. `joined` is printed when it is in the room. Debian:
+python3-websockets.
 """
 
 import asyncio
@@ -30,9 +32,15 @@ async def main(url, domain, room, seconds):
         await until("success")
         await socket.send(opening)
         await until("bind")
-        await socket.send('<iq id="b" type="set" xmlns="jabber:client"><bind xmlns="urn:ietf:params:xml:ns:xmpp-bind"/></iq>')
+        await socket.send(
+            '<iq id="b" type="set" xmlns="jabber:client"><bind'
+            ' xmlns="urn:ietf:params:xml:ns:xmpp-bind"/></iq>'
+        )
         await until("jid")
-        await socket.send(f'<presence to="{room}/listener" xmlns="jabber:client"><x xmlns="http://jabber.org/protocol/muc"/></presence>')
+        await socket.send(
+            f'<presence to="{room}/listener" xmlns="jabber:client"><x'
+            f' xmlns="http://jabber.org/protocol/muc"/></presence>'
+        )
         await until("code='110'")
         print("joined", flush=True)
         end = time.time() + seconds

@@ -1,13 +1,16 @@
 #!/usr/bin/python3
-"""Measures how long messages of a room take, independently of throng: one client says something, another one waits for it.
+"""Measures how long messages of a room take, independently of throng: one client says something,
+another one waits for it.
 
 usage: probe.py WEBSOCKET DOMAIN ROOM SECONDS EVERY [vcards]
 
-With `vcards` both ask for the vCard of everybody who comes, as ConverseJS with its list of participants does: the answers and
-requests are in the way of their messages, on their own connections.
+With `vcards` both ask for the vCard of everybody who comes, as ConverseJS with its list of
+participants does: the answers and requests are in the way of their messages, on their own
+connections.
 
-`joined` is printed when both are in the room, at the end a line for each message: `SAID DELAY`, seconds since 1970 and
-milliseconds, or `SAID missing` if it did not come within 10 s after the last one was said. Debian: python3-websockets.
+`joined` is printed when both are in the room, at the end a line for each message: `SAID DELAY`,
+seconds since 1970 and milliseconds, or `SAID missing` if it did not come within 10 s after the last
+one was said. Debian: python3-websockets.
 """
 
 import asyncio
@@ -34,9 +37,15 @@ async def join(url, domain, room, nick):
     await until("success")
     await socket.send(opening)
     await until("bind")
-    await socket.send('<iq id="b" type="set" xmlns="jabber:client"><bind xmlns="urn:ietf:params:xml:ns:xmpp-bind"/></iq>')
+    await socket.send(
+        '<iq id="b" type="set" xmlns="jabber:client"><bind'
+        ' xmlns="urn:ietf:params:xml:ns:xmpp-bind"/></iq>'
+    )
     await until("jid")
-    await socket.send(f'<presence to="{room}/{nick}" xmlns="jabber:client"><x xmlns="http://jabber.org/protocol/muc"/></presence>')
+    await socket.send(
+        f'<presence to="{room}/{nick}" xmlns="jabber:client"><x'
+        f' xmlns="http://jabber.org/protocol/muc"/></presence>'
+    )
     await until("code='110'")
     return socket
 
@@ -49,10 +58,17 @@ async def listen(socket, room, arrived, has_vcards):
         number = re.search(r"<body>probe (\d+)</body>", frame)
         if number:
             arrived.setdefault(int(number[1]), now)
-        if has_vcards and frame.startswith("<presence") and (of := re.search(rf" from='({re.escape(room)}/[^']*)'", frame)):
+        if (
+            has_vcards
+            and frame.startswith("<presence")
+            and (of := re.search(rf" from='({re.escape(room)}/[^']*)'", frame))
+        ):
             if of[1] not in known:
                 known.add(of[1])
-                await socket.send(f'<iq id="v{len(known)}" to="{of[1]}" type="get" xmlns="jabber:client"><vCard xmlns="vcard-temp"/></iq>')
+                await socket.send(
+                    f'<iq id="v{len(known)}" to="{of[1]}" type="get" xmlns="jabber:client"><vCard'
+                    f' xmlns="vcard-temp"/></iq>'
+                )
 
 
 async def main(url, domain, room, seconds, every, has_vcards):
@@ -66,7 +82,10 @@ async def main(url, domain, room, seconds, every, has_vcards):
     while (due := began + len(said) * every) < began + seconds:
         await asyncio.sleep(max(0, due - time.time()))
         said.append(time.time())
-        await speaker.send(f'<message to="{room}" type="groupchat" xmlns="jabber:client"><body>probe {len(said) - 1}</body></message>')
+        await speaker.send(
+            f'<message to="{room}" type="groupchat" xmlns="jabber:client"><body>probe'
+            f' {len(said) - 1}</body></message>'
+        )
     until = time.time() + GRACE_S
     while len(arrived) < len(said) and time.time() < until:
         await asyncio.sleep(0.05)

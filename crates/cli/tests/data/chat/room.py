@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""A small chat that speaks JSON over WebSocket, written without throng; and servers that do not behave.
+"""A small chat that speaks JSON over WebSocket, written without throng; and servers that do not
+behave.
 
 usage: room.py HOW
 
-HOW is `well`, or how it misbehaves: `silent`, `refuses`, `floods`, `garbage`, `closes`. It listens on a free port of 127.0.0.1 and prints
-it. Debian: python3-websockets.
+HOW is `well`, or how it misbehaves: `silent`, `refuses`, `floods`, `garbage`, `closes`. It listens
+on a free port of 127.0.0.1 and prints it. Debian: python3-websockets.
 """
 
 import asyncio
@@ -17,7 +18,8 @@ members = {}
 
 
 async def well(socket, *_):
-    """Joins, passes what is said to everybody, and closes the connection of who does not answer its pings."""
+    """Joins, passes what is said to everybody, and closes the connection of who does not answer its
+    pings."""
     nick, answered = None, True
 
     async def pings():
