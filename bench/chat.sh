@@ -22,10 +22,13 @@ if [[ -z ${THRONG:-} ]]; then
   THRONG=${CARGO_TARGET_DIR:-target}/release/throng
 fi
 for program in prosody node npm python3 curl taskset; do
-  command -v "$program" >/dev/null || { echo "$program is missing: see the beginning of $0" >&2; exit 1; }
+  command -v "$program" >/dev/null || {
+    echo "$program is missing: see the beginning of $0" >&2; exit 1
+  }
 done
 ulimit -n "$(ulimit -Hn)"
-[[ -d bench/chat-bot/node_modules ]] || npm ci --prefix bench/chat-bot --ignore-scripts --no-audit --no-fund >/dev/null
+[[ -d bench/chat-bot/node_modules ]] ||
+  npm ci --prefix bench/chat-bot --ignore-scripts --no-audit --no-fund >/dev/null
 
 [[ $(id -u) -ne 0 ]] || renice -n -15 $$ >/dev/null
 folder=$(mktemp -d)
@@ -37,11 +40,14 @@ start_prosody() { # NAME
   text=$(<examples/evening/prosody.cfg.lua.in)
   text=${text//@DIR@/$dir} text=${text//@HERE@/$PWD/examples/evening} text=${text//@PROSODY@/$port}
   text=${text//@DOMAIN@/localhost} text=${text//@UUID@/stage}
-  [[ -n ${STAND:-} ]] || text='gc = { mode = "incremental", threshold = 400, speed = 400 }'$'\n'$text
+  [[ -n ${STAND:-} ]] ||
+    text='gc = { mode = "incremental", threshold = 400, speed = 400 }'$'\n'$text
   printf '%s\n' "$text" >"$dir/prosody.cfg.lua"
   taskset -c 0 prosody --config "$dir/prosody.cfg.lua" -F >"$dir/log" 2>&1 &
   prosody=$!
-  for _ in {1..100}; do curl -s --max-time 1 "http://127.0.0.1:$port/" >/dev/null && return; sleep 0.1; done
+  for _ in {1..100}; do
+    curl -s --max-time 1 "http://127.0.0.1:$port/" >/dev/null && return; sleep 0.1
+  done
   echo "Prosody does not answer on port $port:" >&2; tail -5 "$dir/log" >&2; exit 1
 }
 
@@ -88,7 +94,9 @@ json.dump({
 }, open(f"{out}.json", "w"))
 PY
 measure() { # NAME COMMAND...
-  python3 "$folder/measure.py" "$1" "$prosody" "$folder/$1.out" "${@:2}" || { tail -20 "$folder/$1.out" >&2; exit 1; }
+  python3 "$folder/measure.py" "$1" "$prosody" "$folder/$1.out" "${@:2}" || {
+    tail -20 "$folder/$1.out" >&2; exit 1
+  }
   kill "$prosody"; wait "$prosody" 2>/dev/null || true
 }
 
@@ -101,12 +109,16 @@ for generator in "$@"; do
     throng)
       start_prosody throng
       watch=(${KEEP:+--watch "pid=$prosody"})
-      measure throng "$THRONG" view "xmpp+ws://$url?room=$room&domain=$domain" -n "$participants" "${streams[@]}" \
-        --every "$((1000000 / rate))us" --for "${seconds}s" --set "crowd.chat={ vcards = \"$vcards\" }" --set run.warm_up=0s --output "$run" "${watch[@]}"
+      measure throng "$THRONG" view "xmpp+ws://$url?room=$room&domain=$domain" \
+        -n "$participants" "${streams[@]}" \
+        --every "$((1000000 / rate))us" --for "${seconds}s" \
+        --set "crowd.chat={ vcards = \"$vcards\" }" --set run.warm_up=0s \
+        --output "$run" "${watch[@]}"
       "$THRONG" report "$run" --json >"$folder/throng.report" || true ;;
     ltx | scan)
       start_prosody "$generator"
-      ROOMS=$rooms measure "$generator" node bench/chat-bot/bot.mjs "ws://$url" "$domain" "$room" "$participants" "$rate" "$seconds" "$generator" ;;
+      ROOMS=$rooms measure "$generator" node bench/chat-bot/bot.mjs "ws://$url" "$domain" "$room" \
+        "$participants" "$rate" "$seconds" "$generator" ;;
     *) echo "a generator is throng, ltx or scan" >&2; exit 2 ;;
   esac
 done

@@ -20,7 +20,8 @@ fi
 command -v chromium >/dev/null && /usr/bin/python3 -c 'import websockets' \
   || { echo "chromium or python3-websockets is missing: see the beginning of $0" >&2; exit 1; }
 
-[[ $(id -u) -ne 0 ]] || renice -n -15 $$ >/dev/null # as root it comes before other work of the machine
+[[ $(id -u) -ne 0 ]] ||
+  renice -n -15 $$ >/dev/null # as root it comes before other work of the machine
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 measure() { # NAME

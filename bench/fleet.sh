@@ -16,7 +16,8 @@ target=${CARGO_TARGET_DIR:-target}
 if [[ -z ${THRONG:-} || -z ${FLEET_MERGE:-} ]]; then
   cargo build -q --release --locked -p throng-cli -p throng-bench --bin throng --bin fleet_merge
 fi
-throng=$(realpath "${THRONG:-$target/release/throng}") merge=$(realpath "${FLEET_MERGE:-$target/release/fleet_merge}")
+throng=$(realpath "${THRONG:-$target/release/throng}") \
+  merge=$(realpath "${FLEET_MERGE:-$target/release/fleet_merge}")
 
 folder=$(mktemp -d)
 groups=()
@@ -27,11 +28,18 @@ finish() {
   rm -rf "$folder"
 }
 trap finish EXIT
-free_port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
-listens() { for _ in $(seq 100); do (echo >"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return; sleep 0.1; done; echo "nothing listens on $1" >&2; exit 1; }
+free_port() {
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+listens() {
+  for _ in $(seq 100); do
+    (echo >"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return; sleep 0.1
+  done; echo "nothing listens on $1" >&2; exit 1
+}
 
 bus=$(free_port) stage=$(free_port)
-nats-server --jetstream --store_dir "$folder/bus" --addr 127.0.0.1 --port "$bus" >"$folder/bus.log" 2>&1 &
+nats-server --jetstream --store_dir "$folder/bus" --addr 127.0.0.1 --port "$bus" \
+  >"$folder/bus.log" 2>&1 &
 listens "$bus"
 
 # A control group with a quarter of a core; prints where its processes are written.
@@ -49,7 +57,8 @@ quarter() { # NAME
 # The largest load that passed in a search, whatever ended it.
 find_limit() { # NAME ARGUMENTS…
   local name=$1; shift
-  "$throng" find "whep+http://127.0.0.1:$stage/whep" --budget "${BUDGET:-240s}" --quiet -o "$folder/$name" "$@" >"$folder/$name.log" 2>&1 || true
+  "$throng" find "whep+http://127.0.0.1:$stage/whep" --budget "${BUDGET:-240s}" --quiet \
+    -o "$folder/$name" "$@" >"$folder/$name.log" 2>&1 || true
   [[ -e $folder/$name/summary.json ]] || { cat "$folder/$name.log" >&2; exit 1; }
   python3 - "$folder/$name/summary.json" "$name" <<'PY'
 import json, sys
@@ -63,9 +72,11 @@ PY
 # second.
 plays() { # WORKERS VIEWERS
   local run="$folder/run-$1-$2"
-  "$throng" view "whep+http://127.0.0.1:$stage/whep" -n "$2" --every "$((40 / $1))ms" --for "$(($2 / (25 * $1) + 15))s" --quiet -o "$run" \
+  "$throng" view "whep+http://127.0.0.1:$stage/whep" -n "$2" --every "$((40 / $1))ms" \
+    --for "$(($2 / (25 * $1) + 15))s" --quiet -o "$run" \
     --fleet "nats://127.0.0.1:$bus" --workers "$1" >"$run.log" 2>&1 || true
-  python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["generator"]["limited"])' "$run/summary.json"
+  python3 -c 'import json, sys; sys.exit(json.load(open(sys.argv[1]))["generator"]["limited"])' \
+    "$run/summary.json"
 }
 # The most viewers that they play, to within 3 %: in `found`.
 most() { # WORKERS LOW HIGH
@@ -81,10 +92,14 @@ most() { # WORKERS LOW HIGH
 for part in $parts; do
   case $part in
     answers)
-      "$throng" stage --listen "127.0.0.1:$stage" --card low --stutters-beyond 40 >"$folder/stage.log" 2>&1 & server=$!
+      "$throng" stage --listen "127.0.0.1:$stage" --card low --stutters-beyond 40 \
+        >"$folder/stage.log" 2>&1 & server=$!
       listens "$stage"
       find_limit alone
-      for name in a b; do "$throng" worker --fleet "nats://127.0.0.1:$bus" --name $name --once >"$folder/$name.log" 2>&1 & done
+      for name in a b; do
+        "$throng" worker --fleet "nats://127.0.0.1:$bus" --name $name --once \
+          >"$folder/$name.log" 2>&1 &
+      done
       find_limit two-workers --fleet "nats://127.0.0.1:$bus" --workers 2
       kill $server; wait $server || true ;;
     quotas)
@@ -93,7 +108,8 @@ for part in $parts; do
       for number in 0 1 2 3; do
         quarter "$number"
         (echo $BASHPID >"${groups[-1]}/cgroup.procs"
-          exec "$throng" worker --fleet "nats://127.0.0.1:$bus" --name "w$number" --weight 1 --threads 1) >"$folder/w$number.log" 2>&1 &
+          exec "$throng" worker --fleet "nats://127.0.0.1:$bus" --name "w$number" --weight 1 \
+            --threads 1) >"$folder/w$number.log" 2>&1 &
       done
       most 1 50 450; one=$found
       most 4 "$((one * 2))" "$((one * 5))"

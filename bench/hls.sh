@@ -14,7 +14,9 @@ if [[ -z ${THRONG:-} ]]; then
   THRONG=${CARGO_TARGET_DIR:-target}/release/throng
 fi
 for program in nginx ffmpeg k6 /usr/bin/time; do
-  command -v "$program" >/dev/null || { echo "$program is missing: see the beginning of $0" >&2; exit 1; }
+  command -v "$program" >/dev/null || {
+    echo "$program is missing: see the beginning of $0" >&2; exit 1
+  }
 done
 ulimit -n "$(ulimit -Hn)"
 
@@ -34,9 +36,12 @@ http {
   server { listen 127.0.0.1:$port backlog=4096; root $folder; }
 }
 CONF
-ffmpeg -nostdin -v error -re -f lavfi -i testsrc2=s=640x360:r=25 -c:v libx264 -preset ultrafast -tune zerolatency -g 100 \
-  -keyint_min 100 -sc_threshold 0 -b:v 1000k -minrate 1000k -maxrate 1000k -bufsize 1000k -x264-params nal-hrd=cbr \
-  -f hls -hls_time 4 -hls_list_size 8 -hls_flags delete_segments+program_date_time "$folder/live/live.m3u8" &
+ffmpeg -nostdin -v error -re -f lavfi -i testsrc2=s=640x360:r=25 -c:v libx264 -preset ultrafast \
+  -tune zerolatency -g 100 \
+  -keyint_min 100 -sc_threshold 0 -b:v 1000k -minrate 1000k -maxrate 1000k -bufsize 1000k \
+  -x264-params nal-hrd=cbr \
+  -f hls -hls_time 4 -hls_list_size 8 -hls_flags delete_segments+program_date_time \
+  "$folder/live/live.m3u8" &
 nginx -p "$folder" -c "$folder/nginx.conf" -e "$folder/error.log" &
 
 cat >"$folder/viewer.js" <<'JS'
@@ -74,11 +79,15 @@ until [[ $(grep -c EXTINF "$folder/live/live.m3u8" 2>/dev/null) -ge 6 ]]; do sle
 base=http://127.0.0.1:$port/live
 measure() { # NAME COMMAND...
   local name=$1; shift
-  /usr/bin/time -o "$folder/$name.time" -f "%U %S %M" "$@" >"$folder/$name.out" 2>&1 || { tail -20 "$folder/$name.out" >&2; exit 1; }
+  /usr/bin/time -o "$folder/$name.time" -f "%U %S %M" "$@" >"$folder/$name.out" 2>&1 || {
+    tail -20 "$folder/$name.out" >&2; exit 1
+  }
 }
-measure throng "$THRONG" view "$base/live.m3u8" -n "$viewers" --every "$((ramp * 1000000 / viewers))us" --for "$((seconds))s" \
+measure throng "$THRONG" view "$base/live.m3u8" -n "$viewers" \
+  --every "$((ramp * 1000000 / viewers))us" --for "$((seconds))s" \
   --output "$folder/run"
-measure k6 k6 run --quiet --no-usage-report -e BASE="$base" -e VIEWERS="$viewers" -e SECONDS="$seconds" -e RAMP="$ramp" "$folder/viewer.js"
+measure k6 k6 run --quiet --no-usage-report -e BASE="$base" -e VIEWERS="$viewers" \
+  -e SECONDS="$seconds" -e RAMP="$ramp" "$folder/viewer.js"
 sleep 2
 
 echo "$viewers viewers of 1 Mbit/s in segments of 4 s over HTTP/1.1 for $seconds s, joining within $ramp s; nginx and ffmpeg on the same machine"

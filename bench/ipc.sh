@@ -13,8 +13,10 @@ venv=$(realpath -m "$target")/ipc-venv
 in_c() { "$1" -c 'import websockets.speedups' 2>/dev/null; }
 if [[ -n ${1:-} ]]; then
   python="--python $1"
-elif in_c "$venv/bin/python" || { python3 -m venv "$venv" && "$venv/bin/pip" install -q --disable-pip-version-check websockets &&
-  in_c "$venv/bin/python"; } >/dev/null 2>&1; then
+elif in_c "$venv/bin/python" || {
+  python3 -m venv "$venv" &&
+    "$venv/bin/pip" install -q --disable-pip-version-check websockets && in_c "$venv/bin/python"
+} >/dev/null 2>&1; then
   python="--python $venv/bin/python"
 else
   python=
@@ -49,7 +51,8 @@ measure() { # NAME ARGUMENTS
 }
 
 measure video --frame 1920x1080:i420 --for 2s --rounds 5
-ratios "$out/video" "ring memcpy 1.1" "ring-in-place memcpy 0.3" "ring websocket 0.125" "ring websocket-python 0.1" \
+ratios "$out/video" "ring memcpy 1.1" "ring-in-place memcpy 0.3" "ring websocket 0.125" \
+  "ring websocket-python 0.1" \
   "ring unix-stream 0.45" "ring iceoryx2 1.1"
 measure paced --frame 1920x1080:i420 --fps 30 --for 5s --rounds 3
 for bytes in 64 1200 4096; do

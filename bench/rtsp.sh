@@ -6,5 +6,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 target=${CARGO_TARGET_DIR:-target}
-cargo build --release --locked -p throng-cli -p throng-bench --bin throng --bin rtsp --bin rtsp_floor
+cargo build --release --locked -p throng-cli -p throng-bench --bin throng --bin rtsp \
+  --bin rtsp_floor
 exec "$target/release/rtsp" --throng "$target/release/throng" "$@"

@@ -17,7 +17,9 @@ if [[ -z ${THRONG:-} ]]; then
   THRONG=${CARGO_TARGET_DIR:-target}/release/throng
 fi
 for program in nginx ffmpeg node npm python3 taskset /usr/bin/time; do
-  command -v "$program" >/dev/null || { echo "$program is missing: see the beginning of $0" >&2; exit 1; }
+  command -v "$program" >/dev/null || {
+    echo "$program is missing: see the beginning of $0" >&2; exit 1
+  }
 done
 ulimit -n "$(ulimit -Hn)"
 
@@ -31,7 +33,8 @@ if [[ ! -e $packages/done ]]; then
   touch "$packages/done"
 fi
 
-[[ $(id -u) -ne 0 ]] || renice -n -15 $$ >/dev/null # as root it comes before other work of the machine
+[[ $(id -u) -ne 0 ]] ||
+  renice -n -15 $$ >/dev/null # as root it comes before other work of the machine
 folder=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; wait; rm -rf "$folder"' EXIT
 mkdir "$folder/vod"
@@ -46,7 +49,8 @@ http {
   server { listen 127.0.0.1:$http backlog=4096; root $folder; }
 }
 CONF
-ffmpeg -nostdin -v error -f lavfi -i testsrc=s=64x36:r=1 -t 120 -c:v libx264 -preset ultrafast -g 30 -keyint_min 30 -sc_threshold 0 \
+ffmpeg -nostdin -v error -f lavfi -i testsrc=s=64x36:r=1 -t 120 -c:v libx264 -preset ultrafast \
+  -g 30 -keyint_min 30 -sc_threshold 0 \
   -f hls -hls_time 30 -hls_list_size 0 -hls_playlist_type vod "$folder/vod/vod.m3u8"
 taskset -c 0 nginx -p "$folder" -c "$folder/nginx.conf" -e "$folder/error.log" &
 
@@ -60,12 +64,17 @@ tracker.listen($port, "127.0.0.1", () => console.log("ready"))
 JS
 taskset -c 0 node "$folder/tracker.mjs" >"$folder/tracker.log" 2>&1 &
 tracker=$!
-until grep -q ready "$folder/tracker.log"; do sleep 0.1; kill -0 $tracker || { cat "$folder/tracker.log" >&2; exit 1; }; done
+until grep -q ready "$folder/tracker.log"; do
+  sleep 0.1; kill -0 $tracker || { cat "$folder/tracker.log" >&2; exit 1; }
+done
 
 measure() { # NAME P2P
-  /usr/bin/time -o "$folder/$1.time" -f "%U %S %M" taskset -c 1 "$THRONG" view "http://127.0.0.1:$http/vod/vod.m3u8" -n "$viewers" \
-    --every "$((ramp * 1000000 / viewers))us" --for "${seconds}s" --set "crowd.player={ p2p = $2 }" --output "$folder/$1" \
-    >"$folder/$1.out" 2>&1 || [[ $? -eq 4 ]] || { tail -20 "$folder/$1.out" >&2; exit 1; } # 4: its figures are shown too
+  /usr/bin/time -o "$folder/$1.time" -f "%U %S %M" taskset -c 1 \
+    "$THRONG" view "http://127.0.0.1:$http/vod/vod.m3u8" -n "$viewers" \
+    --every "$((ramp * 1000000 / viewers))us" --for "${seconds}s" \
+    --set "crowd.player={ p2p = $2 }" --output "$folder/$1" \
+    >"$folder/$1.out" 2>&1 || [[ $? -eq 4 ]] ||
+    { tail -20 "$folder/$1.out" >&2; exit 1; } # 4: its figures are shown too
   "$THRONG" report "$folder/$1" --json >"$folder/$1.json" || true
 }
 ticks() { sed 's/.*) //' "/proc/$tracker/stat" | awk '{ print $12 + $13 }'; }

@@ -19,6 +19,8 @@ rust() {
 
 status=0
 for step in rust loom python gstreamer; do
-  case $step in rust) rust ;; *) scripts/$step.sh $build ;; esac || { echo "FAILED: ring/test.sh: $step"; status=1; }
+  case $step in rust) rust ;; *) scripts/$step.sh $build ;; esac || {
+    echo "FAILED: ring/test.sh: $step"; status=1
+  }
 done
 exit $status

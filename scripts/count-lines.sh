@@ -81,7 +81,8 @@ case $mode in
     END { printf "%5d  functions in all; above 100 lines: %d; above 60: %d (%.2f %%)\n", all, over100, over60, over60 / all * 100 }' | sort -rn
   ;;
 --files)
-  sources | code | awk -F'\t' '{ of[$1]++ } END { for (name in of) print of[name], name }' | sort -rn |
+  sources | code | awk -F'\t' '{ of[$1]++ } END { for (name in of) print of[name], name }' |
+    sort -rn |
     awk -v least="$least" '$1 > least { printf "%5d  %s\n", $1, $2 }'
   ;;
 --wide)

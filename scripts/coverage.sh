@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Which lines and regions of throng its tests run (LLVM's source-based coverage): those of `make test` without the lab,
-# whose program is another, and without the ring, a workspace of its own. Takes half an hour.
+# Which lines and regions of throng its tests run (LLVM's source-based coverage): those of
+# `make test` without the lab, whose program is another, and without the ring, a workspace of its
+# own. Takes half an hour.
 # A process that is killed by signal 9 writes no profile: what only such ones run counts as not run.
 #   scripts/coverage.sh         the table by file is in target/coverage/files
 set -euo pipefail
@@ -25,10 +26,12 @@ programs=(--workspace --exclude throng-lab --locked)
 cargo test "${programs[@]}" --no-run --message-format json |
   sed -nE 's/.*"executable":"([^"]+)".*/-object=\1/p' | sort -u >"$folder/objects"
 # Failed tests ran their lines too: timeouts are nearer in a program that counts.
-cargo nextest run "${programs[@]}" --no-fail-fast --status-level fail || echo "Some tests failed (above)."
+cargo nextest run "${programs[@]}" --no-fail-fast --status-level fail ||
+  echo "Some tests failed (above)."
 
 find "$folder/raw" -name '*.profraw' >"$folder/profiles"
-"llvm-profdata-$llvm" merge --sparse --failure-mode=all --input-files="$folder/profiles" -o "$folder/all.profdata"
+"llvm-profdata-$llvm" merge --sparse --failure-mode=all --input-files="$folder/profiles" \
+  -o "$folder/all.profdata"
 mapfile -t objects <"$folder/objects"
 "llvm-cov-$llvm" report "${objects[@]}" --instr-profile="$folder/all.profdata" \
   --ignore-filename-regex='/(registry|rustc|tests|examples|benches)/|tests\.rs$' >"$folder/files"

@@ -61,7 +61,8 @@ hunt() {
     cargo test --workspace --locked --no-fail-fast --test "$binary"
     status=$?
     [[ $status -eq 0 ]] || failed=1
-    row "$binary" "$FUZZ_RUNS each" $((SECONDS - began)) "$([[ $status -eq 0 ]] && echo 0 || echo 'see above')"
+    row "$binary" "$FUZZ_RUNS each" $((SECONDS - began)) \
+      "$([[ $status -eq 0 ]] && echo 0 || echo 'see above')"
   done
 }
 

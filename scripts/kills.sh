@@ -20,7 +20,8 @@ throng=$(realpath -m "${THRONG:-${CARGO_TARGET_DIR:-target}/release/throng}")
 [[ -x $throng ]] || fail "there is no $throng: make build"
 ip link set lo up || exit
 [[ $# -gt 0 ]] || set -- '*'
-stage=whep+http://127.0.0.1:7080/whep server_port=7081 free_port=7082 bus=nats://127.0.0.1:4222 viewers=6
+stage=whep+http://127.0.0.1:7080/whep server_port=7081 free_port=7082 bus=nats://127.0.0.1:4222 \
+  viewers=6
 work=$(mktemp -d)
 export XDG_STATE_HOME=$work/state # The list of experiments that are not finished.
 helpers=() failed=0 tried=0
@@ -51,7 +52,8 @@ helper() { # NAME READY COMMAND...: in the background, without a mark, until its
   within 10 grep -q "$2" "$work/$1.log" || fail "$1 did not start: $(<"$work/$1.log")"
 }
 start() { # MARK LOG ARGUMENT...: throng, with the signals that bash ignores in the background
-  env --default-signal=INT,HUP,TERM THRONG_KILLS="$1" "$throng" "${@:3}" >"$place/$2.log" 2>&1 </dev/null &
+  env --default-signal=INT,HUP,TERM THRONG_KILLS="$1" "$throng" "${@:3}" \
+    >"$place/$2.log" 2>&1 </dev/null &
   started=$! && disown $!
   within 5 is_started "$started" || true # Until then bash or env has its signals.
 }
@@ -65,16 +67,21 @@ experiment() { # matrix|prove
   printf 'setup = [{ run = ["sh", "%s/up.sh"], undo = ["sh", "%s/down.sh"] }]\n' "$work" "$work"
   printf '[server]\nwatch = "none"\nready = { port = %s }\n' $server_port
   printf 'command = ["%s", "stage", "--listen", "127.0.0.1:%s"]\n' "$throng" $server_port
-  if [[ $1 == matrix ]]; then printf '[[factor]]\nname = "viewers"\nset = "crowd.size"\nlevels = [2, 3]\n'
+  if [[ $1 == matrix ]]; then
+    printf '[[factor]]\nname = "viewers"\nset = "crowd.size"\nlevels = [2, 3]\n'
   else printf '[shrink]\nresource = "network"\nto = 0.5\ninterface = "lo"\nrate = "100Mbit/s"\n'; fi
 }
 begin() { # COMMAND: starts it; $victim is who is killed, $peers are the others of its fleet
-  local run=(run "$place/viewers.toml" --output "$folder" --plain) fleet=(--fleet "$bus" --workers 2 --fleet-wait 10s)
+  local run=(run "$place/viewers.toml" --output "$folder" --plain) \
+    fleet=(--fleet "$bus" --workers 2 --fleet-wait 10s)
   mkdir "$place" "$place/mnt"
   scenario $stage $viewers 300ms >"$place/viewers.toml"
   case $1 in
     run) start "$mark" run "${run[@]}" ;;
-    find) start "$mark" find find $stage --start $viewers --ceiling 9 --budget 1m --output "$folder" --plain ;;
+    find)
+      start "$mark" find find $stage --start $viewers --ceiling 9 --budget 1m --output "$folder" \
+        --plain
+      ;;
     matrix | prove)
       scenario ${stage/7080/$server_port} 2 50ms >"$place/viewers.toml"
       experiment "$1" >"$place/experiment.toml"
@@ -130,7 +137,8 @@ look_at_machine() { # COMMAND SIGNAL
     "$throng" matrix "$work/next/matrix.toml" --output "$place/next" >"$place/next.log" 2>&1
     if [[ $now != "$before" ]]; then
       machine_is="told, put back"
-      grep -q 'left this machine changed' "$place/next.log" || wrong "the next experiment tells nothing"
+      grep -q 'left this machine changed' "$place/next.log" ||
+        wrong "the next experiment tells nothing"
     fi
     "$throng" "$1" --undo "$folder" >"$place/undo.log" 2>&1 || wrong "--undo ended with $?"
     now=$(machine)
@@ -141,28 +149,35 @@ look_at_machine() { # COMMAND SIGNAL
 }
 look_at_folder() { # COMMAND PHASE
   local run said status expected='^(4|130)$'
-  [[ $1 != matrix && $1 != prove ]] || expected='^(0|1|4|130)$' # One of its runs may have ended before.
+  [[ $1 != matrix && $1 != prove ]] ||
+    expected='^(0|1|4|130)$' # One of its runs may have ended before.
   for run in "$folder" "$folder"/cells/*/*; do
     [[ -e $run/run.db || -e $run/options.json ]] || continue
     said=$("$throng" report "$run" 2>&1); status=$?
     folder_is+="${folder_is:+, }exit $status"
-    [[ $status =~ $expected && ! $said =~ not\ a\ run|damaged|panicked ]] || wrong "throng report $run: $status, $said"
+    [[ $status =~ $expected && ! $said =~ not\ a\ run|damaged|panicked ]] ||
+      wrong "throng report $run: $status, $said"
   done
   [[ -n $folder_is || $2 == start ]] || wrong "nothing is in the folder"
 }
 try() { # COMMAND PHASE SIGNAL
-  local before left=none left_within=3 problems=() peers=() coordinator folder_is machine_is="as before"
-  mark=$$-$1-$2-$3 place=$work/$1-$2-$3 folder=$work/$1-$2-$3/out before=$(machine) coordinator='' folder_is=''
+  local before left=none left_within=3 problems=() peers=() coordinator folder_is \
+    machine_is="as before"
+  mark=$$-$1-$2-$3 place=$work/$1-$2-$3 folder=$work/$1-$2-$3/out before=$(machine) coordinator='' \
+    folder_is=''
   begin "$1"
   at "$2" || wrong "the phase was not reached"
-  kill -s "$3" "$victim" 2>/dev/null || [[ $2 == leaving || $2 == report ]] || wrong "it had ended before"
+  kill -s "$3" "$victim" 2>/dev/null || [[ $2 == leaving || $2 == report ]] ||
+    wrong "it had ended before"
   within 40 has_ended "$victim" || wrong "it goes on after $3"
   [[ $3 != KILL ]] || left_within=20 # A step in progress runs to its end, a crowd leaves in order.
   within $left_within has_none "$mark" || left=$(marked "$mark" | paste -sd ,)
   [[ $left == none ]] || wrong "still there: $(ps -o pid=,args= -p "$left")"
-  [[ -z $coordinator ]] || within 60 has_ended "$coordinator" || wrong "the coordinator goes on without its worker"
+  [[ -z $coordinator ]] || within 60 has_ended "$coordinator" ||
+    wrong "the coordinator goes on without its worker"
   [[ ${#peers[@]} -eq 0 ]] || kill "${peers[@]}" 2>/dev/null
-  within 30 has_none "$mark-peer" || wrong "the others of the fleet go on: $(marked "$mark-peer" | paste -sd ,)"
+  within 30 has_none "$mark-peer" ||
+    wrong "the others of the fleet go on: $(marked "$mark-peer" | paste -sd ,)"
   marked "$mark.*" | xargs -r kill -KILL
   look_at_machine "$1" "$3"
   look_at_folder "$1" "$2"
@@ -176,14 +191,19 @@ try() { # COMMAND PHASE SIGNAL
 }
 
 echo 'touch setting; sleep 1; mount -t tmpfs kills mnt' >"$work/up.sh"
-echo 'touch undoing; sleep 1; ! mountpoint -q mnt || umount mnt' >"$work/down.sh" # It may not have come to the mount.
+echo 'touch undoing; sleep 1; ! mountpoint -q mnt || umount mnt' \
+  >"$work/down.sh" # It may not have come to the mount.
 mkdir "$work/next" # An experiment that ends at once.
 scenario ${stage/7080/$free_port} 1 50ms >"$work/next/viewers.toml"
-experiment matrix | sed "/^setup/d; s/^comm.*/command = ['false']/; s/$server_port/$free_port/" >"$work/next/matrix.toml"
+experiment matrix |
+  sed "/^setup/d; s/^comm.*/command = ['false']/; s/$server_port/$free_port/" \
+  >"$work/next/matrix.toml"
 helper stage '^ *watch' "$throng" stage --listen 127.0.0.1:7080
-helper nats 'Server is ready' nats-server --addr 127.0.0.1 --port 4222 --jetstream --store_dir "$work/bus"
+helper nats 'Server is ready' nats-server --addr 127.0.0.1 --port 4222 --jetstream \
+  --store_dir "$work/bus"
 commands=(run find matrix prove coordinator worker)
-if tc qdisc add dev lo root tbf rate 100mbit burst 80000b latency 200ms 2>/dev/null; then tc qdisc del dev lo root
+if tc qdisc add dev lo root tbf rate 100mbit burst 80000b latency 200ms 2>/dev/null; then
+  tc qdisc del dev lo root
 else echo "SKIPPED: prove, as this kernel has no token bucket filter" && unset 'commands[3]'; fi
 printf '| Command | Phase | Signal | Folder | Processes left | Machine |\n|---|---|---|---|---|---|\n'
 for command in "${commands[@]}"; do

@@ -11,7 +11,9 @@ cd "$(dirname "$0")/.."
 throng=$(realpath "${1:-${CARGO_TARGET_DIR:-target}/release/throng}")
 workers=${2:-3}
 [[ -x $throng ]] || { echo "there is no $throng: make build" >&2; exit 1; }
-[[ $(id -u) -eq 0 ]] || { echo "only root may give each worker a host's name of its own (unshare --uts)" >&2; exit 1; }
+[[ $(id -u) -eq 0 ]] || {
+  echo "only root may give each worker a host's name of its own (unshare --uts)" >&2; exit 1
+}
 
 # Job.spec.backoffLimitPerIndex is on by default since 1.29.
 version=1.32.4
@@ -27,7 +29,8 @@ build_control_plane() (
   echo "Building Kubernetes $version (once)"
   work=$(mktemp -d)
   trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
-  source=$(go mod download -json "k8s.io/kubernetes@v$version" | sed -nE 's/^\s*"Dir": "(.*)",?$/\1/p')
+  source=$(go mod download -json "k8s.io/kubernetes@v$version" |
+    sed -nE 's/^\s*"Dir": "(.*)",?$/\1/p')
   [[ -n $source ]] || { echo "Kubernetes $version cannot be fetched" >&2; exit 1; }
   cp -r "$source" "$work/source"
   chmod -R u+w "$work/source"
@@ -38,7 +41,9 @@ build_control_plane() (
   # own, by the same minor version.
   while read -r module; do
     go mod edit -dropreplace="$module"
-    if grep -qE "^\s*$module v0\.0\.0\s*$" go.mod; then go mod edit -require="$module@v0.${version#1.}"; fi
+    if grep -qE "^\s*$module v0\.0\.0\s*$" go.mod; then
+      go mod edit -require="$module@v0.${version#1.}"
+    fi
   done < <(sed -nE 's#^\s*(replace )?(k8s\.io/\S+) => \./staging/.*#\2#p' go.mod)
   ldflags="-s -w"
   for module in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
@@ -88,10 +93,14 @@ read -r etcd_port peer_port api_port manager_port <<<"$(free_ports 4)"
 
 # One authority, a certificate of the API server, a key of service accounts, a token of ours.
 certificates() {
-  openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=proof -keyout "$work/ca.key" -out "$work/ca.crt"
-  openssl req -newkey rsa:2048 -nodes -subj /CN=kube-apiserver -keyout "$work/api.key" -out "$work/api.csr"
-  openssl x509 -req -in "$work/api.csr" -CA "$work/ca.crt" -CAkey "$work/ca.key" -CAcreateserial -days 2 \
-    -extfile <(echo "subjectAltName = IP:127.0.0.1, IP:10.96.0.1, DNS:kubernetes.default.svc") -out "$work/api.crt"
+  openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=proof -keyout "$work/ca.key" \
+    -out "$work/ca.crt"
+  openssl req -newkey rsa:2048 -nodes -subj /CN=kube-apiserver -keyout "$work/api.key" \
+    -out "$work/api.csr"
+  openssl x509 -req -in "$work/api.csr" -CA "$work/ca.crt" -CAkey "$work/ca.key" -CAcreateserial \
+    -days 2 \
+    -extfile <(echo "subjectAltName = IP:127.0.0.1, IP:10.96.0.1, DNS:kubernetes.default.svc") \
+    -out "$work/api.crt"
   openssl genrsa -out "$work/accounts.key" 2048
   openssl rsa -in "$work/accounts.key" -pubout -out "$work/accounts.pub"
 }
@@ -113,16 +122,23 @@ kubectl() { "$kept/kubectl" --kubeconfig "$work/kubeconfig" "$@"; }
 
 echo "== a control plane of Kubernetes $version"
 background etcd etcd --data-dir "$work/etcd" --listen-client-urls "http://127.0.0.1:$etcd_port" \
-  --advertise-client-urls "http://127.0.0.1:$etcd_port" --listen-peer-urls "http://127.0.0.1:$peer_port" \
-  --initial-advertise-peer-urls "http://127.0.0.1:$peer_port" --initial-cluster "default=http://127.0.0.1:$peer_port"
+  --advertise-client-urls "http://127.0.0.1:$etcd_port" \
+  --listen-peer-urls "http://127.0.0.1:$peer_port" \
+  --initial-advertise-peer-urls "http://127.0.0.1:$peer_port" \
+  --initial-cluster "default=http://127.0.0.1:$peer_port"
 background kube-apiserver "$kept/kube-apiserver" --etcd-servers "http://127.0.0.1:$etcd_port" \
-  --bind-address 127.0.0.1 --advertise-address 127.0.0.1 --secure-port "$api_port" --cert-dir "$work/api" \
-  --tls-cert-file "$work/api.crt" --tls-private-key-file "$work/api.key" --token-auth-file "$work/tokens.csv" \
-  --authorization-mode RBAC --service-cluster-ip-range 10.96.0.0/24 --endpoint-reconciler-type none \
-  --service-account-issuer https://kubernetes.default.svc --service-account-key-file "$work/accounts.pub" \
+  --bind-address 127.0.0.1 --advertise-address 127.0.0.1 --secure-port "$api_port" \
+  --cert-dir "$work/api" \
+  --tls-cert-file "$work/api.crt" --tls-private-key-file "$work/api.key" \
+  --token-auth-file "$work/tokens.csv" \
+  --authorization-mode RBAC --service-cluster-ip-range 10.96.0.0/24 \
+  --endpoint-reconciler-type none \
+  --service-account-issuer https://kubernetes.default.svc \
+  --service-account-key-file "$work/accounts.pub" \
   --service-account-signing-key-file "$work/accounts.key"
 wait_for kube-apiserver kubectl get --raw /readyz
-background kube-controller-manager "$kept/kube-controller-manager" --kubeconfig "$work/kubeconfig" --leader-elect=false \
+background kube-controller-manager "$kept/kube-controller-manager" --kubeconfig "$work/kubeconfig" \
+  --leader-elect=false \
   --bind-address 127.0.0.1 --secure-port "$manager_port" --cert-dir "$work/manager" \
   --service-account-private-key-file "$work/accounts.key" --root-ca-file "$work/ca.crt" \
   --controllers=job-controller,deployment-controller,replicaset-controller,serviceaccount-controller,namespace-controller
@@ -148,7 +164,8 @@ audio = "48kbit/s"
 END
 
 echo "== what the command prints, judged by the API server"
-"$throng" fleet manifest "$work/crowd.toml" --workers "$workers" --name proof --namespace load --max-users 100 \
+"$throng" fleet manifest "$work/crowd.toml" --workers "$workers" --name proof --namespace load \
+  --max-users 100 \
   --allow-target 10.0.0.0/8 --consent-secret-name proof-consent >"$work/manifest.yaml"
 kubectl apply --server-side --validate=strict -f "$work/manifest.yaml"
 # Its certificate is also for the address that stands for the bus's Service here.
@@ -156,7 +173,8 @@ deploy/kubernetes/secret.sh proof load IP:127.0.0.1 | kubectl apply --validate=s
 kubectl -n load create secret generic proof-env --from-literal=WHEP_TOKEN=a-token
 kubectl -n load create secret generic proof-consent --from-literal=secret=not-used
 echo "== the Kustomize base"
-kubectl kustomize deploy/kubernetes | kubectl apply --server-side --validate=strict --dry-run=server -f -
+kubectl kustomize deploy/kubernetes |
+  kubectl apply --server-side --validate=strict --dry-run=server -f -
 for file in reader.yaml secret.example.yaml; do
   kubectl apply --validate=strict --dry-run=server -f "deploy/kubernetes/$file"
 done
@@ -165,7 +183,8 @@ echo "== the pods that the controllers make"
 pods() { kubectl -n load get pods -l app.kubernetes.io/instance=proof -o json; }
 for _ in $(seq 120); do
   pods >"$work/pods.json"
-  count=$(python3 -c 'import json, sys; print(len(json.load(sys.stdin)["items"]))' <"$work/pods.json")
+  count=$(python3 -c 'import json, sys; print(len(json.load(sys.stdin)["items"]))' \
+    <"$work/pods.json")
   [[ $count -lt $((workers + 2)) ]] || break
   sleep 0.5
 done

@@ -28,7 +28,8 @@ elif [[ -n $group ]]; then
 else
   # The second line is that of the children, such as "0m1.234s 0m0.567s".
   times >"$THRONG_TEST_CPU.$$"
-  microseconds=$(awk -F'[ms ]+' 'NR == 2 { printf "%d", 1e6 * (60 * ($1 + $3) + $2 + $4) }' "$THRONG_TEST_CPU.$$")
+  microseconds=$(awk -F'[ms ]+' 'NR == 2 { printf "%d", 1e6 * (60 * ($1 + $3) + $2 + $4) }' \
+    "$THRONG_TEST_CPU.$$")
   rm -f "$THRONG_TEST_CPU.$$"
 fi
 printf '%d.%06d\t%s\t%s\n' $((microseconds / 1000000)) $((microseconds % 1000000)) \

@@ -22,7 +22,10 @@ export CARGO_TARGET_DIR RUSTFLAGS CARGO_PROFILE_DEV_OPT_LEVEL
 
 fail() { echo "$*" >&2; exit 1; }
 package_of() { sed -nE '1s/^# package: ([^ ;]+); must fail: .+/\1/p' "$patches/$1.patch"; }
-tests_of() { sed -nE '1s/^# package: [^ ;]+; must fail: (.+)/\1/p' "$patches/$1.patch" | tr ',' '\n' | tr -d ' '; }
+tests_of() {
+  sed -nE '1s/^# package: [^ ;]+; must fail: (.+)/\1/p' "$patches/$1.patch" | tr ',' '\n' |
+    tr -d ' '
+}
 
 # The files of this checkout, changed ones as they are. Those that did not change since the last
 # time keep their dates, by which cargo knows them.
@@ -62,7 +65,9 @@ done
 
 echo "Without mutations:"
 for package in $(for name; do package_of "$name"; done | sort -u); do
-  mapfile -t tests < <(for name; do [[ $(package_of "$name") != "$package" ]] || tests_of "$name"; done | sort -u)
+  mapfile -t tests < <(
+    for name; do [[ $(package_of "$name") != "$package" ]] || tests_of "$name"; done | sort -u
+  )
   run "$package" "${tests[@]}" || { cat "$said"; fail "$package does not pass without a mutation"; }
   for test in "${tests[@]}"; do
     [[ $(passed "$test") == 1 ]] || fail "$test: $(passed "$test") tests of $package have this name"
@@ -78,7 +83,9 @@ for name; do
   status=0
   run "$(package_of "$name")" "${tests[@]}" || status=$?
   git -C "$tree" checkout --quiet -- .
-  [[ $status == 0 || $status == 100 ]] || { cat "$said"; fail "$name.patch: its tests did not run"; }
+  [[ $status == 0 || $status == 100 ]] || {
+    cat "$said"; fail "$name.patch: its tests did not run"
+  }
   found=yes
   for test in "${tests[@]}"; do
     [[ $(passed "$test") == 0 ]] || found="**no**: $test passes"

@@ -18,7 +18,11 @@ version=$(sed -nE '/^\[workspace.package\]/,/^$/s/^version = "(.*)"$/\1/p' Cargo
 repository=$(sed -nE 's/^repository = "(.*)"$/\1/p' Cargo.toml)
 about="Load generator and capacity finder for streaming media servers"
 machine=$(uname -m)
-case $machine in x86_64) debian_machine=amd64 ;; aarch64) debian_machine=arm64 ;; *) debian_machine=$machine ;; esac
+case $machine in
+  x86_64) debian_machine=amd64 ;;
+  aarch64) debian_machine=arm64 ;;
+  *) debian_machine=$machine ;;
+esac
 release=throng-$version-$machine-linux
 out=${CARGO_TARGET_DIR:-target}/packages
 tree=$out/work/tree
@@ -48,16 +52,21 @@ files() {
   cp "$flat/completions/_throng" "$share/zsh/vendor-completions/"
   cp "$flat/completions/throng.fish" "$share/fish/vendor_completions.d/"
   cp "$flat"/man/*.1 "$share/man/man1/"
-  cp "$flat"/{CHANGELOG.md,LICENSE-MIT,LICENSE-APACHE,THIRD-PARTY.txt,throng.cdx.json} "$share/doc/throng/"
-  { echo "throng: MIT OR Apache-2.0. The crates in it: THIRD-PARTY.txt.gz."; echo; cat LICENSE-MIT; } \
-    >"$share/doc/throng/copyright"
+  cp "$flat"/{CHANGELOG.md,LICENSE-MIT,LICENSE-APACHE,THIRD-PARTY.txt,throng.cdx.json} \
+    "$share/doc/throng/"
+  {
+    echo "throng: MIT OR Apache-2.0. The crates in it: THIRD-PARTY.txt.gz."; echo; cat LICENSE-MIT
+  } >"$share/doc/throng/copyright"
   gzip -9n "$share"/man/man1/*.1 "$share"/doc/throng/{CHANGELOG.md,THIRD-PARTY.txt,throng.cdx.json}
   chmod -R u=rwX,go=rX "$flat" "$tree"
   find "$flat" "$tree" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 }
 
 # xz, as gzip leaves the tarball above what it may have.
-tarball() { tar -C "$out/work" --sort=name --owner=0 --group=0 --numeric-owner -cf - "$release" | xz -9 >"$out/$release.tar.xz"; }
+tarball() {
+  tar -C "$out/work" --sort=name --owner=0 --group=0 --numeric-owner -cf - "$release" |
+    xz -9 >"$out/$release.tar.xz"
+}
 symbols() { xz -6 -c "$out/work/$release.debug" >"$out/$release.debug.xz"; }
 
 deb() {
@@ -86,29 +95,39 @@ END
 rpm_package() {
   local top
   top=$(realpath "$out/work/rpm")
-  rpmbuild -bb --quiet --target "$machine-linux" --define "_topdir $top" --define "tree $(realpath "$tree")" \
+  rpmbuild -bb --quiet --target "$machine-linux" --define "_topdir $top" \
+    --define "tree $(realpath "$tree")" \
     --define "wanted_version $version" --define "about $about" --define "url $repository" \
-    --define "before_removal $PWD/deploy/packages/before-removal.sh" --define "_build_id_links none" --define "debug_package %{nil}" \
-    --define "_binary_payload w9.xzdio" --define "_buildhost throng" --define "__os_install_post %{nil}" \
+    --define "before_removal $PWD/deploy/packages/before-removal.sh" \
+    --define "_build_id_links none" --define "debug_package %{nil}" \
+    --define "_binary_payload w9.xzdio" --define "_buildhost throng" \
+    --define "__os_install_post %{nil}" \
     --define "use_source_date_epoch_as_buildtime 1" --define "clamp_mtime_to_source_date_epoch 1" \
     deploy/packages/throng.spec
   cp "$top"/RPMS/*/throng-*.rpm "$out/"
 }
 
-checksums() { cd "$out" && sha256sum throng*.{tar.xz,deb,rpm,debug.xz} >SHA256SUMS && cat SHA256SUMS; }
+checksums() {
+  cd "$out" && sha256sum throng*.{tar.xz,deb,rpm,debug.xz} >SHA256SUMS && cat SHA256SUMS
+}
 
 sizes() {
   local package status=0
   for package in "$out"/throng*.{tar.xz,deb,rpm}; do
     printf '%12d bytes  %s\n' "$(stat -c %s "$package")" "${package##*/}"
-    [[ $(stat -c %s "$package") -le $most_bytes ]] || { echo "that is more than $most_bytes" >&2; status=1; }
+    [[ $(stat -c %s "$package") -le $most_bytes ]] || {
+      echo "that is more than $most_bytes" >&2; status=1
+    }
   done
   return $status
 }
 
 service() {
-  command -v systemd-analyze >/dev/null || { echo "SKIPPED: the unit is not judged, there is no systemd-analyze"; return; }
-  systemd-analyze security --offline=true --threshold=30 --no-pager deploy/systemd/throng-watch.service | tail -1
+  command -v systemd-analyze >/dev/null || {
+    echo "SKIPPED: the unit is not judged, there is no systemd-analyze"; return
+  }
+  systemd-analyze security --offline=true --threshold=30 \
+    --no-pager deploy/systemd/throng-watch.service | tail -1
 }
 
 rm -rf "$out"
@@ -127,4 +146,8 @@ step "checksums" strictly checksums
 rm -rf "$out/work"
 step "sizes" strictly sizes
 step "service" strictly service
-if [[ $(id -u) -eq 0 ]]; then scripts/try-packages.sh "$out"; else echo "SKIPPED: the packages are not tried: only root may"; fi
+if [[ $(id -u) -eq 0 ]]; then
+  scripts/try-packages.sh "$out"
+else
+  echo "SKIPPED: the packages are not tried: only root may"
+fi

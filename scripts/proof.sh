@@ -33,8 +33,9 @@ coverage() { scripts/coverage.sh; }
 # Has a table of its own.
 fresh() { env -u THRONG_STEPS scripts/fresh.sh; }
 
-[[ $# -gt 0 ]] || set -- long mutations fuzz miri sanitizers ring soak kills kubernetes collector prometheus packages \
-  lab parquet stability coverage fresh
+[[ $# -gt 0 ]] ||
+  set -- long mutations fuzz miri sanitizers ring soak kills kubernetes collector prometheus \
+    packages lab parquet stability coverage fresh
 for one in "$@"; do
   step "$one" "$one"
 done

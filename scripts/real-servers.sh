@@ -82,7 +82,8 @@ case $1 in
   live555 | live555MediaServer)
     # apt install build-essential libssl-dev
     need g++ make curl tar
-    curl --fail --silent --show-error --location http://www.live555.com/liveMedia/public/live555-latest.tar.gz |
+    curl --fail --silent --show-error --location \
+      http://www.live555.com/liveMedia/public/live555-latest.tar.gz |
       tar -xz -C "$work"
     cd "$work/live"
     ./genMakefiles linux-64bit

@@ -10,13 +10,16 @@ trap 'rm -rf --one-file-system "$root"; at_end' EXIT
 
 # The root, with these packages and what every Debian has.
 debian() { # PACKAGE...
-  command -v debootstrap >/dev/null || apt-get install -y -qq --no-install-recommends debootstrap >/dev/null || return
+  command -v debootstrap >/dev/null ||
+    apt-get install -y -qq --no-install-recommends debootstrap >/dev/null || return
   local mirror packages
   packages=$(IFS=,; echo "$*")
   mirror=$(sed -nE 's/^URIs: *([^ ]+).*/\1/p; s/^deb (\[[^]]*\] )?([^ ]+) .*/\2/p' \
     /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null | head -1)
   debootstrap --variant=minbase ${packages:+--include="$packages"} bookworm "$root" \
-    "${mirror:-http://deb.debian.org/debian}" >"$root.log" 2>&1 || { tail -20 "$root.log"; return 1; }
+    "${mirror:-http://deb.debian.org/debian}" >"$root.log" 2>&1 || {
+      tail -20 "$root.log"; return 1
+    }
   rm -f "$root.log" "$root/etc/apt/sources.list"
   cp -rL /etc/apt/apt.conf.d /etc/apt/sources.list.d "$root/etc/apt/" || return
   cp /etc/resolv.conf /etc/hosts "$root/etc/" || return
@@ -27,15 +30,20 @@ debian() { # PACKAGE...
   # What a host may lack. From /usr/local/share/ca-certificates a package that is installed later
   # makes ca-certificates.crt anew.
   local settings
-  for settings in /usr/local/share/ca-certificates /etc/apt/{auth.conf.d,sources.list} /etc/pip.conf /etc/npmrc ~/.npmrc ~/.config/pip ~/.cargo/config.toml; do
-    [[ ! -e $settings ]] || { mkdir -p "$root/$(dirname "$settings")" && cp -rL "$settings" "$root/$(dirname "$settings")/"; } || return
+  for settings in /usr/local/share/ca-certificates /etc/apt/{auth.conf.d,sources.list} \
+    /etc/pip.conf /etc/npmrc ~/.npmrc ~/.config/pip ~/.cargo/config.toml; do
+    [[ ! -e $settings ]] || {
+      mkdir -p "$root/$(dirname "$settings")" &&
+        cp -rL "$settings" "$root/$(dirname "$settings")/"
+    } || return
   done
 }
 
 # Within the new root, with the variables of this host that say how registries are reached.
 inside() { # COMMAND
   local kept
-  mapfile -t kept < <(env | grep -E '^([a-z]+_proxy|[A-Z]+_PROXY|PIP_|NPM_CONFIG_|GO(PROXY|SUMDB|NOSUMDB)|CARGO_(REGISTR|NET|HTTP)|SSL_CERT_)[A-Z_a-z]*=' || true)
+  mapfile -t kept < <(env |
+    grep -E '^([a-z]+_proxy|[A-Z]+_PROXY|PIP_|NPM_CONFIG_|GO(PROXY|SUMDB|NOSUMDB)|CARGO_(REGISTR|NET|HTTP)|SSL_CERT_)[A-Z_a-z]*=' || true)
   root=$root unshare --mount --pid --fork --kill-child bash -euc '
     mount --bind "$root" "$root"
     mount -t proc proc "$root/proc"
@@ -44,5 +52,6 @@ inside() { # COMMAND
     mount -t tmpfs tmpfs "$root/run"
     exec chroot "$root" env -i "$@"' - \
     "${kept[@]}" HOME=/root TERM="${TERM:-dumb}" LANG=C.UTF-8 \
-    PATH=/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash -c "cd; $1"
+    PATH=/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin bash \
+    -c "cd; $1"
 }

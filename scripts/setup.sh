@@ -6,30 +6,40 @@
 set -euo pipefail
 
 need_build=(gcc:gcc libc6-dev:/usr/include/stdio.h)
+libraries=/usr/lib/$(uname -m)-linux-gnu
 need_test=(
   "${need_build[@]}"
-  pkg-config:pkg-config binutils:readelf janus:janus ffmpeg:ffmpeg chromium:chromium chromium-driver:chromedriver coturn:turnserver
-  nftables:nft iproute2:ip libcap2-bin:setcap zstd:zstd procps:ps curl:curl openssl:openssl nginx-light:nginx libnginx-mod-rtmp:/usr/lib/nginx/modules/ngx_rtmp_module.so python3-venv:/usr/share/doc/python3-venv
+  pkg-config:pkg-config binutils:readelf janus:janus ffmpeg:ffmpeg chromium:chromium
+  chromium-driver:chromedriver coturn:turnserver
+  nftables:nft iproute2:ip libcap2-bin:setcap zstd:zstd procps:ps curl:curl openssl:openssl
+  nginx-light:nginx
+  libnginx-mod-rtmp:/usr/lib/nginx/modules/ngx_rtmp_module.so
+  python3-venv:/usr/share/doc/python3-venv
   libgstreamer1.0-dev:/usr/share/doc/libgstreamer1.0-dev
   libgstreamer-plugins-base1.0-dev:/usr/share/doc/libgstreamer-plugins-base1.0-dev
-  gstreamer1.0-tools:gst-launch-1.0 gstreamer1.0-plugins-base:/usr/share/doc/gstreamer1.0-plugins-base
+  gstreamer1.0-tools:gst-launch-1.0
+  gstreamer1.0-plugins-base:/usr/share/doc/gstreamer1.0-plugins-base
   gstreamer1.0-plugins-good:/usr/share/doc/gstreamer1.0-plugins-good
-  nats-server:nats-server faketime:faketime chrony:chronyd openssh-server:sshd openssh-client:ssh lighttpd:lighttpd caddy:caddy prosody:prosody inspircd:inspircd nodejs:node npm:npm sysstat:pidstat util-linux:losetup e2fsprogs:mkfs.ext4
-  python3-websockets:/usr/lib/python3/dist-packages/websockets python3-yaml:/usr/lib/python3/dist-packages/yaml
-  gstreamer1.0-plugins-base:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstapp.so
-  gstreamer1.0-plugins-bad:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstshm.so
-  gstreamer1.0-plugins-ugly:/usr/lib/$(uname -m)-linux-gnu/gstreamer-1.0/libgstx264.so
-  gir1.2-gst-rtsp-server-1.0:/usr/lib/$(uname -m)-linux-gnu/girepository-1.0/GstRtspServer-1.0.typelib
+  nats-server:nats-server faketime:faketime chrony:chronyd openssh-server:sshd openssh-client:ssh
+  lighttpd:lighttpd caddy:caddy prosody:prosody inspircd:inspircd nodejs:node npm:npm
+  sysstat:pidstat util-linux:losetup e2fsprogs:mkfs.ext4
+  python3-websockets:/usr/lib/python3/dist-packages/websockets
+  python3-yaml:/usr/lib/python3/dist-packages/yaml
+  gstreamer1.0-plugins-base:$libraries/gstreamer-1.0/libgstapp.so
+  gstreamer1.0-plugins-bad:$libraries/gstreamer-1.0/libgstshm.so
+  gstreamer1.0-plugins-ugly:$libraries/gstreamer-1.0/libgstx264.so
+  gir1.2-gst-rtsp-server-1.0:$libraries/girepository-1.0/GstRtspServer-1.0.typelib
   python3-gi:/usr/lib/python3/dist-packages/gi
-  glib-networking:/usr/lib/$(uname -m)-linux-gnu/gio/modules/libgiognutls.so
-  libhiredis0.14:/usr/lib/$(uname -m)-linux-gnu/libhiredis.so.0.14
-  libjemalloc2:/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2
-  libsrt1.5-openssl:/usr/lib/$(uname -m)-linux-gnu/libsrt.so.1.5
-  vlc-bin:cvlc vlc-plugin-base:/usr/lib/$(uname -m)-linux-gnu/vlc/plugins/stream_out/libstream_out_rtp_plugin.so
+  glib-networking:$libraries/gio/modules/libgiognutls.so
+  libhiredis0.14:$libraries/libhiredis.so.0.14
+  libjemalloc2:$libraries/libjemalloc.so.2
+  libsrt1.5-openssl:$libraries/libsrt.so.1.5
+  vlc-bin:cvlc vlc-plugin-base:$libraries/vlc/plugins/stream_out/libstream_out_rtp_plugin.so
 )
 
 # For scripts/kubernetes_proof.sh, which builds the rest.
-need_kubernetes=(etcd-server:etcd nats-server:nats-server openssl:openssl python3:python3 util-linux:unshare)
+need_kubernetes=(etcd-server:etcd nats-server:nats-server openssl:openssl python3:python3
+  util-linux:unshare)
 
 # For scripts/packages.sh.
 need_packages=("${need_build[@]}" binutils:objcopy xz-utils:xz rpm:rpmbuild python3:python3)
@@ -70,13 +80,16 @@ install() (
     trap '"${as_root[@]}" rm -f $policy' EXIT
   fi
   "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+    --no-install-recommends "${missing[@]}" >/dev/null
 )
 if [[ ${#missing[@]} -gt 0 ]]; then
   command -v apt-get >/dev/null || { echo "please install: ${missing[*]}" >&2; exit 1; }
   as_root=()
   if [[ $(id -u) -ne 0 ]]; then
-    command -v sudo >/dev/null || { echo "not root and no sudo; please install: ${missing[*]}" >&2; exit 1; }
+    command -v sudo >/dev/null || {
+      echo "not root and no sudo; please install: ${missing[*]}" >&2; exit 1
+    }
     as_root=(sudo)
   fi
   echo "Installing with apt${as_root:+ (by sudo)}: ${missing[*]}"
@@ -99,6 +112,9 @@ esac
 tool cargo-nextest 0.9.151 --no-default-features --features default-no-update
 tool cargo-deny 0.20.2 || echo "cargo-deny is not there: dependencies will not be checked"
 [[ $1 == check ]] && exit 0
-step "LiveKit from source" scripts/livekit.sh || echo "LiveKit is not there: the tests that need it will be skipped"
-step "packages of npm" examples/evening/packages.sh || echo "The packages of examples/evening are not there: the tests that need it will be skipped"
-step "axe-core of npm" scripts/axe.sh || echo "axe-core is not there: the test that needs it will be skipped"
+step "LiveKit from source" scripts/livekit.sh ||
+  echo "LiveKit is not there: the tests that need it will be skipped"
+step "packages of npm" examples/evening/packages.sh ||
+  echo "The packages of examples/evening are not there: the tests that need it will be skipped"
+step "axe-core of npm" scripts/axe.sh ||
+  echo "axe-core is not there: the test that needs it will be skipped"

@@ -16,7 +16,10 @@ trap at_end EXIT
 
 # Clock, CPU time in use and CPU time that a hypervisor took, of all cores, in ticks of a hundredth
 # of a second.
-machine_time() { awk '/^cpu / { print systime_cs, $2 + $3 + $4 + $7 + $8, $9 }' systime_cs="$(date +%s%N | cut -c1-12)" /proc/stat; }
+machine_time() {
+  awk '/^cpu / { print systime_cs, $2 + $3 + $4 + $7 + $8, $9 }' \
+    systime_cs="$(date +%s%N | cut -c1-12)" /proc/stat
+}
 
 SKIPPED=77
 

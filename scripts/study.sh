@@ -15,13 +15,16 @@ make_films() { # NAME COUNT CODEC BITRATE
   [[ -e $films/$1/catalogue.json ]] && return
   rm -rf "${films:?}/$1"
   echo "Making $2 films of $4 in $films/$1"
-  "$throng" media make --codec "$3" --bitrate "$4" --count "$2" --seconds 40 --size 640x360 --output "$films/$1"
+  "$throng" media make --codec "$3" --bitrate "$4" --count "$2" --seconds 40 --size 640x360 \
+    --output "$films/$1"
 }
 for codec in mpeg2 h264; do
   for rate in 2M 5M 10M; do
     make_films "one-$codec-$rate" 1 $codec $rate
     folder=$films/one-$codec-$rate
-    for file in "$folder"/file-*; do ln -sf "$(basename "$file")" "$folder/movie-0.${file##*.}"; done
+    for file in "$folder"/file-*; do
+      ln -sf "$(basename "$file")" "$folder/movie-0.${file##*.}"
+    done
   done
 done
 make_films mpeg2-2M 30 mpeg2 2M

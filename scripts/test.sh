@@ -17,7 +17,8 @@ mkdir -p "$times" && rm -f "$times"/*
 # Built before the clock of the budget starts.
 build() {
   # cargo-nextest builds the same, without a table.
-  cargo test --workspace --locked --no-run --timings && scripts/build-times.py "$target/cargo-timings/cargo-timing.html"
+  cargo test --workspace --locked --no-run --timings &&
+    scripts/build-times.py "$target/cargo-timings/cargo-timing.html"
 }
 step "build of tests" build || exit 1
 step "build of the ring's tests" ring build || exit 1
@@ -59,7 +60,8 @@ awk 'END { print $1, "ring/test.sh" }' "$THRONG_STEPS" >"$times/more"
 "${report[@]}" --again-to "$times/again"
 report+=(ring/target/nextest/default/ring.xml)
 if [[ -s $times/again ]]; then
-  step "AGAIN, what failed or was not tested, one by one" pool --profile again -E "$(cat "$times/again")"
+  step "AGAIN, what failed or was not tested, one by one" pool --profile again \
+    -E "$(cat "$times/again")"
   report+=(--again target/nextest/again/junit.xml)
 fi
 read -r wall busy stolen < <(machine_use "$began" "$(machine_time)")

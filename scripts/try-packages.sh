@@ -9,7 +9,10 @@ packages=$(realpath "${1:-${CARGO_TARGET_DIR:-target}/packages}")
 source scripts/root.sh
 
 # All files but what package managers and the system keep of what they did.
-listing() { (cd "$root" && find . -xdev | grep -vE '^\./(tmp|var/log|var/cache|var/lib/(dpkg|rpm))(/|$)' | sort); }
+listing() {
+  (cd "$root" && find . -xdev | grep -vE '^\./(tmp|var/log|var/cache|var/lib/(dpkg|rpm))(/|$)' |
+    sort)
+}
 
 # What is played leaves its folder in /run, which is gone with it.
 play='
@@ -29,7 +32,9 @@ tried() { # INSTALL REMOVE: commands that get the package as $package
   before=$(listing)
   "$1" && inside "$play" && "$2" || return
   after=$(listing)
-  diff <(echo "$before") <(echo "$after") || { echo "${package##*/} leaves these files" >&2; return 1; }
+  diff <(echo "$before") <(echo "$after") || {
+    echo "${package##*/} leaves these files" >&2; return 1
+  }
   echo "${package##*/}: installed, played, removed; nothing is left"
 }
 
@@ -40,7 +45,8 @@ remove_deb() { inside "dpkg --purge throng"; }
 rpm=(rpm --root "$root" --dbpath /var/lib/rpm --force-debian)
 install_rpm() {
   local needs
-  needs=$(rpm -qp --requires "$package" | grep -vE '^(lib(c|m|gcc_s)\.so\.|ld-linux|rtld\(|rpmlib\(|/bin/sh$)' || true)
+  needs=$(rpm -qp --requires "$package" |
+    grep -vE '^(lib(c|m|gcc_s)\.so\.|ld-linux|rtld\(|rpmlib\(|/bin/sh$)' || true)
   [[ -z $needs ]] || { echo "the .rpm needs more than glibc: $needs" >&2; return 1; }
   "${rpm[@]}" --install --nodeps "$package"
 }

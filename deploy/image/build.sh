@@ -21,12 +21,18 @@ binary=
 [[ $# -eq 0 ]] || binary=$(realpath "$1")
 cd "$root"
 
-command -v buildah >/dev/null || { echo "buildah is not installed (Debian: apt install buildah)" >&2; exit 1; }
+command -v buildah >/dev/null || {
+  echo "buildah is not installed (Debian: apt install buildah)" >&2; exit 1
+}
 for program in readelf strip objcopy; do
-  command -v $program >/dev/null || { echo "$program is not installed (Debian: apt install binutils)" >&2; exit 1; }
+  command -v $program >/dev/null || {
+    echo "$program is not installed (Debian: apt install binutils)" >&2; exit 1
+  }
 done
 authorities=/etc/ssl/certs/ca-certificates.crt
-[[ -s $authorities ]] || { echo "there is no $authorities (Debian: apt install ca-certificates)" >&2; exit 1; }
+[[ -s $authorities ]] || {
+  echo "there is no $authorities (Debian: apt install ca-certificates)" >&2; exit 1
+}
 
 # The image has no libraries. glibc links names and addresses (getaddrinfo) into a static program
 # since 2.34, where files and DNS are no modules of their own any more; before, they would be
@@ -41,7 +47,8 @@ static_build() {
   target=$(uname -m)-unknown-linux-gnu
   # With --target, flags are those of the program, and not of procedural macros, which are
   # libraries.
-  RUSTFLAGS="-C target-feature=+crt-static" cargo build --profile dist --locked --target "$target" -p throng-cli
+  RUSTFLAGS="-C target-feature=+crt-static" cargo build --profile dist --locked --target "$target" \
+    -p throng-cli
   binary=${CARGO_TARGET_DIR:-target}/$target/dist/throng
 }
 [[ -n $binary ]] || static_build
@@ -76,12 +83,16 @@ machine=$(uname -m)
 case $machine in x86_64) machine=amd64 ;; aarch64) machine=arm64 ;; esac
 container=$(image from scratch)
 image copy --quiet --chown 0:0 "$container" "$work/root" / >/dev/null
-image config --arch "$machine" --os linux --user 65534:65534 --workingdir / --entrypoint '["/usr/bin/throng"]' \
+image config --arch "$machine" --os linux --user 65534:65534 --workingdir / \
+  --entrypoint '["/usr/bin/throng"]' \
   --env PATH=/usr/bin --label org.opencontainers.image.title=throng "$container"
 rm -f "$output/throng.tar"
-image commit --quiet --rm --format oci --timestamp 0 "$container" "oci-archive:$output/throng.tar:throng:latest" >/dev/null
+image commit --quiet --rm --format oci --timestamp 0 "$container" \
+  "oci-archive:$output/throng.tar:throng:latest" >/dev/null
 
 digest=$(tar -xOf "$output/throng.tar" index.json | grep -oE 'sha256:[0-9a-f]{64}' | head -1)
-build_id=$(readelf -n "$binary" | sed -nE 's/.*Build ID: ([0-9a-f]{2})([0-9a-f]+)$/\1\/\2/p' | head -1)
+build_id=$(readelf -n "$binary" | sed -nE 's/.*Build ID: ([0-9a-f]{2})([0-9a-f]+)$/\1\/\2/p' |
+  head -1)
 echo "$output/throng.tar $digest"
-[[ -z $build_id ]] || echo "symbols: $output/throng.debug, for profilers and debuggers at /usr/lib/debug/.build-id/$build_id.debug" >&2
+[[ -z $build_id ]] ||
+  echo "symbols: $output/throng.debug, for profilers and debuggers at /usr/lib/debug/.build-id/$build_id.debug" >&2

@@ -25,7 +25,8 @@ CN = $name-bus
 basicConstraints = critical, CA:FALSE
 subjectAltName = $names
 END
-openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 31 -config "$work/openssl.cnf" \
+openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 31 \
+  -config "$work/openssl.cnf" \
   -keyout "$work/tls.key" -out "$work/tls.crt" 2>"$work/said" || { cat "$work/said" >&2; exit 1; }
 
 # A letter first: nats-server reads a word of digits as a number.

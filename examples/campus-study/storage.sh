@@ -27,7 +27,8 @@ case ${1:-} in
     [ "$(id -u)" -eq 0 ] || unavailable "mounting needs root"
     mkdir -p "$folder"
     # What the files take, with room for the file system.
-    kb=$(($(find "$catalogue" -name 'file-*' | sort | head -n "$count" | xargs -r du -kc | tail -n 1 | cut -f 1) * 5 / 4 + 32768))
+    kb=$(($(find "$catalogue" -name 'file-*' | sort | head -n "$count" | xargs -r du -kc |
+      tail -n 1 | cut -f 1) * 5 / 4 + 32768))
     case $kind in
       tmpfs)
         mount -t tmpfs -o "size=${kb}k" tmpfs "$folder" || unavailable "tmpfs cannot be mounted"

@@ -19,7 +19,9 @@ explain() { sed -n '4,11s/^#   //p' "$0" >&2; exit 2; }
 action=${1:-} peertube=8 state=live early= objects= tiny= dir= to=
 [[ $# -gt 0 ]] && shift
 [[ $action != state ]] || { to=${1:-}; [[ $to =~ ^(waiting|live|ended)$ ]] || explain; shift; }
-[[ $action != freeze && $action != thaw ]] || { to=${1:-}; [[ $to =~ ^[a-z0-9]+$ ]] || explain; shift; }
+[[ $action != freeze && $action != thaw ]] || {
+  to=${1:-}; [[ $to =~ ^[a-z0-9]+$ ]] || explain; shift
+}
 while [[ $# -gt 0 ]]; do
   case $1 in
     --version) peertube=${2:-}; [[ $peertube =~ ^[5689]$ ]] || explain; shift ;;
@@ -43,7 +45,8 @@ control=http://127.0.0.1:$node/stand
 uuid=9f3c1d52-6a0b-4c7e-8a51-2f7d90c4be10 domain=localhost
 width=426 height=240 rate=300k gop=50 letters=22 lower=256:144 lower_rate=150k
 # Many browsers on a few cores: a picture that costs them nothing to decode.
-[[ -z $tiny ]] || width=160 height=90 frames=5 rate=60k gop=10 letters=12 lower=112:64 lower_rate=30k
+[[ -z $tiny ]] ||
+  width=160 height=90 frames=5 rate=60k gop=10 letters=12 lower=112:64 lower_rate=30k
 parts=(packager peertube prosody encoder s3 nginx)
 values=("NODE $node" "PROSODY $prosody" "DOMAIN $domain" "UUID $uuid" "HERE $here")
 
@@ -51,8 +54,10 @@ values=("NODE $node" "PROSODY $prosody" "DOMAIN $domain" "UUID $uuid" "HERE $her
 client() {
   local from=$packages/node_modules to=$dir/client
   mkdir -p "$to"
-  cp "$from/hls.js/dist/hls.mjs" "$from/p2p-media-loader-core/dist/p2p-media-loader-core.es.min.js" \
-    "$from/p2p-media-loader-hlsjs/dist/p2p-media-loader-hlsjs.es.min.js" "$from/socket.io-client/dist/socket.io.esm.min.js" "$to/"
+  cp "$from/hls.js/dist/hls.mjs" \
+    "$from/p2p-media-loader-core/dist/p2p-media-loader-core.es.min.js" \
+    "$from/p2p-media-loader-hlsjs/dist/p2p-media-loader-hlsjs.es.min.js" \
+    "$from/socket.io-client/dist/socket.io.esm.min.js" "$to/"
   [[ -e $to/conversejs ]] || cp -r "$from/converse.js/dist" "$to/conversejs"
   find "$to" -name '*.map' -delete
 }
@@ -60,7 +65,8 @@ client() {
 # The packager's command, for Node to run: as live-stand's, but HLS only and at PeerTube's priority.
 write_config() {
   local www=$dir/www/streaming-playlists/hls/$uuid
-  DIR=$dir HERE=$here PACKAGES=$packages WWW=$www STREAM=$stream STATE=$state EARLY=$early VERSION=$peertube UUID=$uuid DOMAIN=$domain \
+  DIR=$dir HERE=$here PACKAGES=$packages WWW=$www STREAM=$stream STATE=$state EARLY=$early \
+    VERSION=$peertube UUID=$uuid DOMAIN=$domain \
     HTTP=$http HTTPS=$https NODE=$node PROSODY=$prosody S3=${objects:+$s3} \
     HEIGHT=$height LOWER=$lower RATE=$lower_rate python3 - >"$dir/conf/peertube.json" <<'END'
 import json, os
@@ -84,8 +90,11 @@ END
 }
 
 start() {
-  local program package=(ffmpeg:ffmpeg nginx:nginx openssl:openssl curl:curl prosody:prosody nodejs:node npm:npm python3:python3) missing=()
-  for program in "${package[@]}"; do command -v "${program#*:}" >/dev/null || missing+=("${program%%:*}"); done
+  local program package=(ffmpeg:ffmpeg nginx:nginx openssl:openssl curl:curl prosody:prosody \
+    nodejs:node npm:npm python3:python3) missing=()
+  for program in "${package[@]}"; do
+    command -v "${program#*:}" >/dev/null || missing+=("${program%%:*}")
+  done
   [[ -e $module ]] || missing+=(libnginx-mod-rtmp)
   [[ ${#missing[@]} -eq 0 ]] || { echo "please install: ${missing[*]}" >&2; exit 1; }
 
@@ -110,8 +119,10 @@ start() {
   if [[ -n $objects ]]; then
     mkdir -p "$dir/s3"
     pid_of s3 >/dev/null || rm -f "$dir/logs/s3-access.log"
-    part s3 env ROOT_ACCESS_KEY=stand ROOT_SECRET_KEY=stand-secret "$kept/bin/versitygw-$versitygw_version" \
-      --port "127.0.0.1:$s3" --health /ready --keep-alive --quiet --access-log "$dir/logs/s3-access.log" posix "$dir/s3"
+    part s3 env ROOT_ACCESS_KEY=stand ROOT_SECRET_KEY=stand-secret \
+      "$kept/bin/versitygw-$versitygw_version" \
+      --port "127.0.0.1:$s3" --health /ready --keep-alive --quiet \
+      --access-log "$dir/logs/s3-access.log" posix "$dir/s3"
     wait_for s3 "answer on port $s3" url "http://127.0.0.1:$s3/ready"
   fi
   part peertube node "$here/peertube.mjs" "$dir/conf/peertube.json"

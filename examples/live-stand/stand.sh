@@ -24,7 +24,9 @@ for argument in "$@"; do
 done
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 dir=$(realpath -m "${dir:-${TMPDIR:-/tmp}/throng-live-stand}")
-[[ $dir =~ ^[A-Za-z0-9._/-]+$ ]] || { echo "$dir has characters that the configuration files cannot have" >&2; exit 2; }
+[[ $dir =~ ^[A-Za-z0-9._/-]+$ ]] || {
+  echo "$dir has characters that the configuration files cannot have" >&2; exit 2
+}
 
 first=${THRONG_STAND_PORT:-18400}
 http=$first https=$((first + 1)) caddy=$((first + 2)) s3=$((first + 3))
@@ -52,7 +54,8 @@ started_at() { # PID: fails if it has ended
 
 pid_of() { # NAME: fails if the part does not run
   local pid start
-  [[ -e $dir/parts/$1 ]] && read -r pid start <"$dir/parts/$1" && [[ $(started_at "$pid") == "$start" ]] && echo "$pid"
+  [[ -e $dir/parts/$1 ]] && read -r pid start <"$dir/parts/$1" &&
+    [[ $(started_at "$pid") == "$start" ]] && echo "$pid"
 }
 
 part() { # NAME COMMAND...
@@ -115,8 +118,10 @@ END
 
 certificate() {
   openssl x509 -in "$dir/tls/cert.pem" -checkend 86400 -noout >/dev/null 2>&1 && return 0
-  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$dir/tls/key.pem" \
-    -out "$dir/tls/cert.pem" -days 30 -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1 \
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes \
+    -keyout "$dir/tls/key.pem" \
+    -out "$dir/tls/cert.pem" -days 30 -subj /CN=localhost \
+    -addext subjectAltName=DNS:localhost,IP:127.0.0.1 \
     -addext basicConstraints=critical,CA:FALSE 2>/dev/null
 }
 
@@ -125,11 +130,14 @@ certificate() {
 build_versitygw() {
   local server=$kept/bin/versitygw-$versitygw_version work
   [[ -x $server ]] && return 0
-  command -v go >/dev/null || { echo "no S3: versitygw is not built, there is no Go" >&2; return 1; }
+  command -v go >/dev/null || {
+    echo "no S3: versitygw is not built, there is no Go" >&2; return 1
+  }
   echo "Building versitygw $versitygw_version (once, a few minutes)"
   work=$(mktemp -d)
   if GOBIN=$work/bin GOPATH=$work/path GOCACHE=$work/cache GOFLAGS=-buildvcs=false nice -n 19 \
-    go install "github.com/versity/versitygw/cmd/versitygw@v$versitygw_version" >"$dir/logs/build-versitygw.log" 2>&1; then
+    go install "github.com/versity/versitygw/cmd/versitygw@v$versitygw_version" \
+    >"$dir/logs/build-versitygw.log" 2>&1; then
     mkdir -p "$kept/bin"
     mv "$work/bin/versitygw" "$server"
     ln -sf "$(basename "$server")" "$kept/bin/versitygw"
@@ -142,12 +150,16 @@ build_versitygw() {
 
 build_multimux() {
   [[ -x $kept/bin/multimux ]] && return 0
-  command -v cargo >/dev/null || { echo "--low-latency: multimux is not built, there is no cargo" >&2; exit 1; }
+  command -v cargo >/dev/null || {
+    echo "--low-latency: multimux is not built, there is no cargo" >&2; exit 1
+  }
   echo "Building multimux $multimux_version (once, ten minutes)"
   # Without its lock file, which names a version that was withdrawn.
   local work; work=$(mktemp -d)
-  CARGO_TARGET_DIR=$work nice -n 19 cargo install --quiet --root "$kept" "multimux-cli@$multimux_version" \
-    >"$dir/logs/build-multimux.log" 2>&1 || echo "multimux cannot be built, see $dir/logs/build-multimux.log" >&2
+  CARGO_TARGET_DIR=$work nice -n 19 cargo install --quiet \
+    --root "$kept" "multimux-cli@$multimux_version" \
+    >"$dir/logs/build-multimux.log" 2>&1 ||
+    echo "multimux cannot be built, see $dir/logs/build-multimux.log" >&2
   rm -rf "$work"
   [[ -x $kept/bin/multimux ]] || exit 1
 }
@@ -158,11 +170,13 @@ encode() {
   local font clock=
   font=$(fc-match -f '%{file}' monospace 2>/dev/null || true)
   # The time of day and the number of the frame, in the picture.
-  [[ -e $font ]] && clock=",drawtext=fontfile=$font:text='%{localtime\:%T} %{n}':x=16:y=h-56*h/360:fontsize=$letters:fontcolor=white"
+  [[ -e $font ]] &&
+    clock=",drawtext=fontfile=$font:text='%{localtime\:%T} %{n}':x=16:y=h-56*h/360:fontsize=$letters:fontcolor=white"
   part encoder ffmpeg -hide_banner -loglevel warning -nostdin \
     -re -f lavfi -i "testsrc2=size=${width}x$height:rate=$frames${clock:+$clock:box=1:boxcolor=black}" \
     -re -f lavfi -i "sine=frequency=440:beep_factor=2:sample_rate=48000" \
-    -c:v libx264 -preset ultrafast -tune zerolatency -threads 1 -pix_fmt yuv420p -g $gop -keyint_min $gop -sc_threshold 0 \
+    -c:v libx264 -preset ultrafast -tune zerolatency -threads 1 -pix_fmt yuv420p -g $gop \
+    -keyint_min $gop -sc_threshold 0 \
     -b:v $rate -maxrate $rate -bufsize $rate -c:a aac -b:a 64k -ac 2 -f flv "$stream"
 }
 
@@ -186,8 +200,10 @@ package() { # [listen]
   part packager ffmpeg -hide_banner -loglevel warning -nostdin \
     ${1:+-listen 1} -fflags nobuffer -analyzeduration 2000000 -i "$stream" \
     -map 0:v -map 0:a -map 0:v -map 0:a -c:a copy -c:v:0 copy -bsf:v:0 h264_mp4toannexb \
-    -c:v:1 libx264 -filter:v:1 scale=320:180 -preset:v:1 ultrafast -tune:v:1 zerolatency -threads:v:1 1 \
-    -force_key_frames:v:1 source -sc_threshold:v:1 0 -fps_mode:v:1 passthrough -flags:v:1 +global_header \
+    -c:v:1 libx264 -filter:v:1 scale=320:180 -preset:v:1 ultrafast -tune:v:1 zerolatency \
+    -threads:v:1 1 \
+    -force_key_frames:v:1 source -sc_threshold:v:1 0 -fps_mode:v:1 passthrough \
+    -flags:v:1 +global_header \
     -b:v:1 250k -maxrate:v:1 250k -bufsize:v:1 250k \
     -f tee "$ts|$fmp4|$dash"
 }
@@ -196,11 +212,16 @@ url() { curl --silent --show-error --fail --max-time 3 --cacert "$dir/tls/cert.p
 shows() { local text=$1; shift; url "$@" | grep -q "$text"; }
 
 start() {
-  local program package=(ffmpeg:ffmpeg nginx:nginx caddy:caddy openssl:openssl curl:curl python3:python3) missing=()
-  for program in "${package[@]}"; do command -v "${program#*:}" >/dev/null || missing+=("${program%%:*}"); done
+  local program package=(ffmpeg:ffmpeg nginx:nginx caddy:caddy openssl:openssl curl:curl \
+    python3:python3) missing=()
+  for program in "${package[@]}"; do
+    command -v "${program#*:}" >/dev/null || missing+=("${program%%:*}")
+  done
   [[ ${#missing[@]} -eq 0 ]] || { echo "please install: ${missing[*]}" >&2; exit 1; }
 
-  [[ $low_latency == no || -e $module ]] || { echo "--low-latency: please install libnginx-mod-rtmp" >&2; exit 1; }
+  [[ $low_latency == no || -e $module ]] || {
+    echo "--low-latency: please install libnginx-mod-rtmp" >&2; exit 1
+  }
 
   mkdir -p "$dir"/{conf,logs,parts,tls,tmp}
   [[ $low_latency == no ]] || build_multimux
@@ -235,8 +256,10 @@ start() {
     caddy run --config "$dir/conf/Caddyfile" --adapter caddyfile
   if [[ $has_s3 == yes ]]; then
     mkdir -p "$dir/s3"
-    part s3 env ROOT_ACCESS_KEY=stand ROOT_SECRET_KEY=stand-secret "$kept/bin/versitygw-$versitygw_version" \
-      --port "127.0.0.1:$s3" --health /ready --keep-alive --quiet --access-log "$dir/logs/s3-access.log" posix "$dir/s3"
+    part s3 env ROOT_ACCESS_KEY=stand ROOT_SECRET_KEY=stand-secret \
+      "$kept/bin/versitygw-$versitygw_version" \
+      --port "127.0.0.1:$s3" --health /ready --keep-alive --quiet \
+      --access-log "$dir/logs/s3-access.log" posix "$dir/s3"
     wait_for s3 "answer on port $s3" url "http://127.0.0.1:$s3/ready"
   fi
   if [[ $low_latency == yes ]]; then
@@ -255,7 +278,8 @@ start() {
     wait_for upload "playlist in the bucket" shows EXTINF "http://127.0.0.1:$s3/stream/live/1.m3u8"
   fi
   [[ $low_latency == no ]] ||
-    wait_for feed "parts at the low-latency origin" shows EXT-X-PART: "http://127.0.0.1:$origin/live/media.m3u8"
+    wait_for feed "parts at the low-latency origin" shows EXT-X-PART: \
+    "http://127.0.0.1:$origin/live/media.m3u8"
 
   urls
 }
@@ -267,7 +291,9 @@ urls() {
     "HLS, HTTP/1.1 to 3" "https://localhost:$caddy/live/master.m3u8" \
     "HLS in fMP4" "http://127.0.0.1:$http/fmp4/master.m3u8" \
     "DASH" "http://127.0.0.1:$http/dash/manifest.mpd"
-  if pid_of s3 >/dev/null; then printf '%-24s %s\n' "HLS, S3" "http://127.0.0.1:$s3/stream/live/master.m3u8"; fi
+  if pid_of s3 >/dev/null; then
+    printf '%-24s %s\n' "HLS, S3" "http://127.0.0.1:$s3/stream/live/master.m3u8"
+  fi
   if pid_of origin >/dev/null; then
     printf '%-24s %s\n' \
       "low-latency HLS" "http://127.0.0.1:$http/ll/master.m3u8" \
@@ -281,7 +307,9 @@ urls() {
 # CPU time and memory of all processes of a part, which are those of its session.
 status() {
   local name pid uptime _ hertz ended=0 running=()
-  [[ -d $dir/parts ]] && compgen -G "$dir/parts/*" >/dev/null || { echo "nothing runs in $dir"; exit 3; }
+  [[ -d $dir/parts ]] && compgen -G "$dir/parts/*" >/dev/null || {
+    echo "nothing runs in $dir"; exit 3
+  }
   hertz=$(getconf CLK_TCK)
   read -r uptime _ </proc/uptime
   for name in "${parts[@]}"; do
@@ -290,7 +318,8 @@ status() {
     else echo "$name has ended, see $dir/logs/$name.log"; ended=3; fi
   done
   # Processes may end while they are listed.
-  { cat /proc/[0-9]*/stat 2>/dev/null || true; } | awk -v parts="$(printf '%s\n' "${running[@]}")" -v hertz="$hertz" -v uptime="$uptime" '
+  { cat /proc/[0-9]*/stat 2>/dev/null || true; } |
+    awk -v parts="$(printf '%s\n' "${running[@]}")" -v hertz="$hertz" -v uptime="$uptime" '
     { sub(/^.*\) /, ""); ticks[$4] += $12 + $13; pages[$4] += $22 }
     END {
       count = split(parts, part, "\n")

@@ -13,7 +13,8 @@ case ${1:-} in
   up)
     name=$2 rate=$3 net=$4
     [ "$(id -u)" -eq 0 ] || unavailable "network namespaces need root"
-    [ "$rate" = none ] || command -v tc > /dev/null || unavailable "no tc here: apt-get install iproute2"
+    [ "$rate" = none ] || command -v tc > /dev/null ||
+      unavailable "no tc here: apt-get install iproute2"
     ip netns add "$name" || unavailable "this machine makes no network namespaces"
     ip link add "$name" type veth peer name v0 netns "$name"
     ip addr add "$net.2/24" dev "$name"
@@ -23,7 +24,9 @@ case ${1:-} in
     ip -n "$name" link set v0 up
     # Frames of all participants come at once: a queue of a second, so that the rate is the limit
     # and not one burst.
-    [ "$rate" = none ] || tc -n "$name" qdisc add dev v0 root tbf rate "$rate" burst 32kb latency 1s || unavailable "no token bucket filter"
+    [ "$rate" = none ] ||
+      tc -n "$name" qdisc add dev v0 root tbf rate "$rate" burst 32kb latency 1s ||
+      unavailable "no token bucket filter"
     # WebRTC servers ignore an interface that does not carry packets yet.
     tries=0
     until ip -n "$name" link show dev v0 | grep -q "state UP"; do

@@ -26,7 +26,9 @@ command -v readelf >/dev/null || { echo "readelf is missing: install binutils" >
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
 # The library's soname, which programs linked against it load.
 soname=$(readelf -d "$built/libthrong_ring_c.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]$/\1/p')
-[[ -n $version && -n $soname ]] || { echo "no version in Cargo.toml, or no soname in $built/libthrong_ring_c.so" >&2; exit 1; }
+[[ -n $version && -n $soname ]] || {
+  echo "no version in Cargo.toml, or no soname in $built/libthrong_ring_c.so" >&2; exit 1
+}
 
 to=${DESTDIR:-}$prefix
 install -d "$to/include" "$to/$libdir/pkgconfig"

@@ -13,12 +13,18 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 lint_binding() { # NAME
   local manifest=$1/Cargo.toml
   cargo fmt --manifest-path "$manifest" --check
-  if cargo metadata --offline --locked --format-version 1 --manifest-path "$manifest" >/dev/null 2>&1; then
-    cargo clippy --offline --locked --all-targets --manifest-path "$manifest" --target-dir "$CARGO_TARGET_DIR/$1" -- -D warnings
+  if cargo metadata --offline --locked --format-version 1 --manifest-path "$manifest" \
+    >/dev/null 2>&1; then
+    cargo clippy --offline --locked --all-targets --manifest-path "$manifest" \
+      --target-dir "$CARGO_TARGET_DIR/$1" -- -D warnings
   else
     echo "ring/$1 is not linted: its dependencies are not here"
   fi
 }
-if command -v python3 >/dev/null; then lint_binding python; else echo "ring/python is not linted: no python3"; fi
+if command -v python3 >/dev/null; then
+  lint_binding python
+else
+  echo "ring/python is not linted: no python3"
+fi
 if pkg-config --atleast-version=1.22 gstreamer-base-1.0 2>/dev/null; then lint_binding gstreamer
 else echo "ring/gstreamer is not linted: no libgstreamer1.0-dev"; fi

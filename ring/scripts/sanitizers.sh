@@ -21,7 +21,10 @@ address() {
   echo "== AddressSanitizer"
   # A killed process leaks by design.
   export ASAN_OPTIONS=detect_leaks=0
-  run() { RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR=$target/asan cargo +nightly test -p throng-ring --locked --target "$host" "$@"; }
+  run() {
+    RUSTFLAGS="-Zsanitizer=address" CARGO_TARGET_DIR=$target/asan cargo +nightly test \
+      -p throng-ring --locked --target "$host" "$@"
+  }
   run --lib --test api
   # Left out: single steps, because instrumented code has too many, and the seccomp filter, which
   # forbids system calls of the sanitizer.
