@@ -211,6 +211,34 @@ fn production_lines_have_at_most_100_columns() {
     assert!(wide.is_empty(), "lines of more than 100 columns: {wide:#?}");
 }
 
+/// All lines of Python, and comments of shell scripts and of configuration. Other lines of these
+/// have messages, patterns and documents, which would not be the same in two lines.
+#[test]
+fn lines_of_scripts_have_at_most_100_columns() {
+    const FOLDERS: [&str; 10] = [
+        ".config", "bench", "crates", "deploy", "docs", "examples", "fuzz", "lab", "ring",
+        "scripts",
+    ];
+    let root = root();
+    let mut files: Vec<PathBuf> = FOLDERS
+        .into_iter()
+        .flat_map(|folder| files_of(&root.join(folder), &["sh", "py", "toml"]))
+        .collect();
+    files.extend(["Cargo.toml", "clippy.toml", "deny.toml"].map(|name| root.join(name)));
+    let mut wide = Vec::new();
+    for file in files {
+        let path = file.strip_prefix(&root).unwrap();
+        let is_python = path.extension().is_some_and(|extension| extension == "py");
+        let text = std::fs::read_to_string(&file).unwrap();
+        wide.extend(text.lines().enumerate().filter_map(|(index, line)| {
+            let is_held = is_python || line.trim_start().starts_with('#');
+            (is_held && line.chars().count() > 100)
+                .then(|| format!("{}:{}", path.display(), index + 1))
+        }));
+    }
+    assert!(wide.is_empty(), "lines of more than 100 columns: {wide:#?}");
+}
+
 /// The text of a file above the tests in it.
 fn before_tests(text: &str) -> &str {
     const TESTS: &str = "\n#[cfg(test)]\n";
@@ -413,12 +441,19 @@ fn is_built(folder: &Path) -> bool {
 
 /// Source files below a folder, those of tests too, without what cargo builds.
 fn files_with_tests(folder: &Path) -> Vec<PathBuf> {
+    files_of(folder, &["rs"])
+}
+
+/// Files with these extensions below a folder, without what cargo builds and npm fetches.
+fn files_of(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        if path.is_dir() && !is_built(&path) {
-            files.extend(files_with_tests(&path));
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        if path.is_dir() {
+            if !is_built(&path) && !path.ends_with("node_modules") {
+                files.extend(files_of(&path, extensions));
+            }
+        } else if path.extension().is_some_and(|own| extensions.iter().any(|one| own == *one)) {
             files.push(path);
         }
     }
