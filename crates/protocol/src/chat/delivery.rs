@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use throng_observation::ChatCounters;
+
 use super::room_log::{Logged, RoomLog};
 
 /// After so long a message counts as missing; one that comes later still counts as late.
@@ -12,18 +14,10 @@ pub(super) const MISSING_AFTER: Duration = Duration::from_secs(10);
 /// The messages of an interval, from one participant's place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Deliveries {
-    /// Messages that should have come by the end of the interval: those that came, and those that
-    /// have become missing.
-    pub(super) due: u64,
-    /// From the intended time of each to its arrival, microseconds.
+    /// Those that are due, missing, came more than once or out of order; all other sums are 0.
+    pub(super) counters: ChatCounters,
+    /// From the intended time of each that came to its arrival, microseconds.
     pub(super) delays_us: Vec<u64>,
-    /// Messages that did not come in [`MISSING_AFTER`].
-    pub(super) missing: u64,
-    /// Messages of others that came more than once. Servers send authors their own more often (the
-    /// livechat of PeerTube: as the room's, and as an echo), which their pages show once.
-    pub(super) duplicates: u64,
-    /// Messages that came before one that the same participant had said earlier.
-    pub(super) out_of_order: u64,
 }
 
 /// The messages that are on their way to a participant.
@@ -83,17 +77,19 @@ impl Inbox {
         }
         let Some(came) = self.came.get_mut(at) else { return };
         if std::mem::replace(came, true) {
-            self.deliveries.duplicates += u64::from(logged.who != self.own);
+            // Servers send authors their own more often (the livechat of PeerTube: as the room's,
+            // and as an echo), which their pages show once.
+            self.deliveries.counters.duplicates += u64::from(logged.who != self.own);
             return;
         }
-        self.deliveries.due += 1;
+        self.deliveries.counters.messages_due += 1;
         let delay_us = now.saturating_duration_since(logged.due_at).as_micros();
         self.deliveries.delays_us.push(u64::try_from(delay_us).unwrap_or(u64::MAX));
         let is_awaited = |before: u64| {
             let at = usize::try_from(before.checked_sub(self.first)?).ok()?;
             Some(!self.came.get(at)?)
         };
-        self.deliveries.out_of_order +=
+        self.deliveries.counters.out_of_order +=
             u64::from(logged.before.and_then(is_awaited).unwrap_or(false));
     }
 
@@ -115,8 +111,8 @@ impl Inbox {
                 break;
             }
             if !has_come && is_due {
-                self.deliveries.due += 1;
-                self.deliveries.missing += 1;
+                self.deliveries.counters.messages_due += 1;
+                self.deliveries.counters.messages_missing += 1;
             }
             self.came.pop_front();
             self.first += 1;
@@ -127,6 +123,11 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// How many were due, and of them missing.
+    fn messages(of: &Deliveries) -> (u64, u64) {
+        (of.counters.messages_due, of.counters.messages_missing)
+    }
 
     #[test]
     fn what_is_said_after_the_join_is_due_and_what_never_comes_is_missing() {
@@ -142,14 +143,16 @@ mod tests {
         inbox.received(at(3_600), numbers[1]);
         inbox.received(at(3_700), numbers[1]);
         let first = inbox.take(at(4_000));
-        assert_eq!((first.due, first.missing, first.duplicates, first.out_of_order), (3, 0, 1, 1));
+        let counted = ChatCounters {
+            messages_due: 3,
+            duplicates: 1,
+            out_of_order: 1,
+            ..ChatCounters::default()
+        };
+        assert_eq!(first.counters, counted);
         assert_eq!(first.delays_us, [40_000, 500_000, 2_600_000]);
         let second = inbox.take(at(12_100));
-        assert_eq!(
-            (second.due, second.missing, second.delays_us.len()),
-            (1, 1, 0),
-            "the one of second 2"
-        );
+        assert_eq!((messages(&second), second.delays_us.len()), ((1, 1), 0), "the one of second 2");
         inbox.received(at(13_000), numbers[2]);
         assert_eq!(inbox.take(at(14_000)), Deliveries::default(), "it counts as missing already");
     }
@@ -163,7 +166,8 @@ mod tests {
             inbox.received(now, number);
         }
         let seen = inbox.take(now);
-        assert_eq!((seen.due, seen.duplicates, seen.delays_us.len()), (2, 1, 2), "of another");
+        assert_eq!((messages(&seen), seen.delays_us.len()), ((2, 0), 2));
+        assert_eq!(seen.counters.duplicates, 1, "of another");
     }
 
     #[test]
@@ -175,7 +179,7 @@ mod tests {
         inbox.received(start, other);
         log.say(7, start);
         let later = inbox.take(start + Duration::from_secs(60));
-        assert_eq!((later.due, later.missing, inbox.first), (1, 0, 3));
+        assert_eq!((messages(&later), inbox.first), ((1, 0), 3));
     }
 
     #[test]
@@ -188,8 +192,8 @@ mod tests {
         log.say(8, start);
         let end = inbox.abandon();
         assert_eq!(
-            (end.due, end.missing, end.delays_us.len()),
-            (3, 2, 1),
+            (messages(&end), end.delays_us.len()),
+            ((3, 2), 1),
             "not its own, nor what came after"
         );
     }

@@ -269,10 +269,7 @@ impl Member {
     }
 
     fn count(&mut self, deliveries: Deliveries) {
-        self.counters.messages_due += deliveries.due;
-        self.counters.messages_missing += deliveries.missing;
-        self.counters.duplicates += deliveries.duplicates;
-        self.counters.out_of_order += deliveries.out_of_order;
+        self.counters += deliveries.counters;
         self.delays_us.extend(deliveries.delays_us);
     }
 
@@ -299,13 +296,7 @@ impl Member {
     fn take_traffic(&mut self) {
         self.counters.bytes_received += self.wire.take_bytes();
         let Some(State::Open(session)) = self.life.live_mut() else { return };
-        let traffic = session.take_traffic();
-        self.counters.stanzas_received += traffic.stanzas_received;
-        self.counters.presences_received += traffic.presences_received;
-        self.counters.vcards_received += traffic.vcards_received;
-        self.counters.bytes_received += traffic.bytes_received;
-        self.counters.stanzas_sent += traffic.stanzas_sent;
-        self.counters.bytes_sent += traffic.bytes_sent;
+        self.counters += session.take_traffic();
     }
 
     fn end(&mut self, now: Instant, outcome: Outcome) {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use throng_observation::{Failure, FailureReason};
+use throng_observation::{ChatCounters, Failure, FailureReason};
 
 use super::event_stream::StreamEvent;
 use super::template::FilledPath;
@@ -77,17 +77,6 @@ pub(super) enum Event {
     Anomaly(String),
 }
 
-/// What was received and sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Traffic {
-    pub(super) stanzas_received: u64,
-    pub(super) presences_received: u64,
-    pub(super) vcards_received: u64,
-    pub(super) bytes_received: u64,
-    pub(super) stanzas_sent: u64,
-    pub(super) bytes_sent: u64,
-}
-
 /// One connection of a member.
 pub(super) trait Session: Send {
     /// The WebSocket, or the event stream, is open.
@@ -122,8 +111,8 @@ pub(super) trait Session: Send {
     /// Its nickname in the room.
     fn nick(&self) -> &str;
 
-    /// Takes what was received and sent since the last time.
-    fn take_traffic(&mut self) -> Traffic;
+    /// Takes what was received and sent since the last time; its other sums are 0.
+    fn take_traffic(&mut self) -> ChatCounters;
 
     /// What another connection needs to go on with this one's stream.
     fn resumption(&mut self) -> Option<Resumption> {

@@ -4,14 +4,14 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use throng_observation::{Failure, FailureReason};
+use throng_observation::{ChatCounters, Failure, FailureReason};
 use throng_scenario::{ChatText, ChatVariable, chat_pattern_is_in, masked_text};
 
 mod answer;
 
 use super::TemplateConfig;
 use crate::chat::event_stream::StreamEvent;
-use crate::chat::session::{Event, Incoming, Outgoing, Post, PostId, Session, Traffic, is_final};
+use crate::chat::session::{Event, Incoming, Outgoing, Post, PostId, Session, is_final};
 use crate::excerpt::excerpt;
 use crate::participant::{Message, Why};
 
@@ -34,7 +34,7 @@ pub(in crate::chat) struct Template {
     keep_alive_at: Option<Instant>,
     /// When the answer to a sign of life is late.
     overdue_at: Option<Instant>,
-    traffic: Traffic,
+    traffic: ChatCounters,
     sent: VecDeque<Outgoing>,
 }
 
@@ -62,7 +62,7 @@ impl Template {
             next_post: 0,
             keep_alive_at: None,
             overdue_at: None,
-            traffic: Traffic::default(),
+            traffic: ChatCounters::default(),
             sent: VecDeque::new(),
             config,
         }
@@ -298,7 +298,7 @@ impl Session for Template {
         &self.nick
     }
 
-    fn take_traffic(&mut self) -> Traffic {
+    fn take_traffic(&mut self) -> ChatCounters {
         std::mem::take(&mut self.traffic)
     }
 

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
-use throng_observation::{Failure, FailureReason};
+use throng_observation::{ChatCounters, Failure, FailureReason};
 
 use super::XmppConfig;
 use super::ids::Ids;
@@ -18,7 +18,7 @@ use super::management::{Management, Resumption};
 use super::room::Room;
 use super::sasl::Sasl;
 use super::stanzas;
-use crate::chat::session::{Event, Incoming, Outgoing, Session, Traffic};
+use crate::chat::session::{Event, Incoming, Outgoing, Session};
 use crate::participant::{Message, Why};
 use iq::PendingIq;
 
@@ -77,7 +77,7 @@ pub(in crate::chat) struct Stream {
     overdue_at: Option<Instant>,
     /// When a sign of life is asked for, or (asked) must have come.
     ping_at: Option<Instant>,
-    traffic: Traffic,
+    traffic: ChatCounters,
     frames: VecDeque<String>,
 }
 
@@ -108,7 +108,7 @@ impl Stream {
             authors: Vec::new(),
             overdue_at: None,
             ping_at: None,
-            traffic: Traffic::default(),
+            traffic: ChatCounters::default(),
             frames: VecDeque::new(),
         }
     }
@@ -202,7 +202,7 @@ impl Session for Stream {
         self.frames.pop_front().map(|frame| Outgoing::Frame(Message::Text(frame)))
     }
 
-    fn take_traffic(&mut self) -> Traffic {
+    fn take_traffic(&mut self) -> ChatCounters {
         std::mem::take(&mut self.traffic)
     }
 
