@@ -124,10 +124,8 @@ pub struct HttpRequestRow {
 pub struct HttpRequestTotals {
     /// Requests by outcome.
     pub by_outcome: BTreeMap<RequestOutcome, u64>,
-    /// Those that the player cut off.
-    pub cut_off: u64,
-    /// Those whose response broke.
-    pub broken_off: u64,
+    /// The sums of all.
+    pub counters: HttpRequestCounters,
 }
 
 impl HttpRequestTotals {
@@ -135,8 +133,7 @@ impl HttpRequestTotals {
     pub fn add(&mut self, row: &HttpRequestRow) {
         let of_outcome = self.by_outcome.entry(row.key.outcome).or_default();
         *of_outcome = of_outcome.saturating_add(row.counters.requests);
-        self.cut_off = self.cut_off.saturating_add(row.counters.cut_off);
-        self.broken_off = self.broken_off.saturating_add(row.counters.broken_off);
+        self.counters += row.counters;
     }
 }
 

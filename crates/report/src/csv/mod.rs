@@ -3,7 +3,9 @@
 //! written as CSV (RFC 4180): a header line, then a line a row. Absent figures are empty.
 
 use throng_observation::run::{CohortId, RunData, SeriesRow};
-use throng_observation::{CellType, Counter, SumUnit, TableCell, TableColumn, untrusted};
+use throng_observation::{
+    CellType, Counter, Counters as _, SumUnit, TableCell, TableColumn, untrusted,
+};
 
 use crate::requests::{LogComparison, RequestReport};
 
@@ -65,10 +67,9 @@ pub const REQUEST_COLUMNS: [&str; 11] = [
 pub fn requests(report: &RequestReport) -> String {
     let rows = report.uris.iter().map(|uri| {
         let names = [&uri.host, &uri.path, &uri.method, &uri.status];
-        let counts =
-            [uri.http_version.into(), uri.requests, uri.body_bytes, uri.cut_off, uri.broken_off];
         let mut cells = names.map(|name| TableCell::from(name.as_str())).to_vec();
-        cells.extend(counts.map(TableCell::from));
+        cells.push(uri.http_version.into());
+        cells.extend(uri.counters.sums().map(|(counter, value)| sum(counter, value)));
         cells.extend([uri.first_s, uri.last_s].map(TableCell::from));
         cells
     });

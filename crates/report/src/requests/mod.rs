@@ -23,14 +23,9 @@ pub use log::{LogLine, LogRequests, LogSelection};
 pub struct RequestReport {
     /// The run's target.
     pub target: String,
-    /// Requests, those without a response included.
-    pub requests: u64,
-    /// Bytes of bodies that players received.
-    pub body_bytes: u64,
-    /// Requests that players ended before the end of their response.
-    pub cut_off: u64,
-    /// Responses that ended early or broke.
-    pub broken_off: u64,
+    /// The sums of all requests, those without a response included.
+    #[serde(flatten)]
+    pub counters: HttpRequestCounters,
     /// Requests by status, or by why there was no response.
     pub by_status: BTreeMap<String, u64>,
     /// Requests of URIs beyond the limit of distinct ones, which are not listed.
@@ -54,14 +49,9 @@ pub struct UriRequests {
     pub status: String,
     /// HTTP 1, 2 or 3; 0 without a response.
     pub http_version: u8,
-    /// How many.
-    pub requests: u64,
-    /// Bytes of bodies that players received.
-    pub body_bytes: u64,
-    /// Requests that players ended before the end of their response.
-    pub cut_off: u64,
-    /// Responses that ended early or broke.
-    pub broken_off: u64,
+    /// Their sums.
+    #[serde(flatten)]
+    pub counters: HttpRequestCounters,
     /// When the first was sent, seconds since the start of the run.
     pub first_s: f64,
     /// When the last ended.
@@ -72,18 +62,12 @@ impl RequestReport {
     /// The requests of `rows`.
     #[must_use]
     pub fn of(info: &RunInfo, rows: &[HttpRequestRow]) -> Self {
-        let (mut totals, mut sums) = (HttpRequestTotals::default(), HttpRequestCounters::default());
-        for row in rows {
-            totals.add(row);
-            sums += row.counters;
-        }
+        let mut totals = HttpRequestTotals::default();
+        rows.iter().for_each(|row| totals.add(row));
         let (others, listed): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.key.is_others());
         Self {
             target: info.target.clone(),
-            requests: sums.requests,
-            body_bytes: sums.body_bytes,
-            cut_off: sums.cut_off,
-            broken_off: sums.broken_off,
+            counters: totals.counters,
             by_status: by_status(&totals),
             not_listed: others.iter().map(|row| row.counters.requests).sum(),
             uris: listed.into_iter().map(UriRequests::of).collect(),
@@ -100,7 +84,6 @@ impl RequestReport {
 
 impl UriRequests {
     fn of(row: &HttpRequestRow) -> Self {
-        let HttpRequestCounters { requests, body_bytes, cut_off, broken_off } = row.counters;
         Self {
             host: row.key.host.clone(),
             // Earlier versions kept signatures.
@@ -108,10 +91,7 @@ impl UriRequests {
             method: row.key.method.clone(),
             status: row.key.outcome.key(),
             http_version: row.key.version,
-            requests,
-            body_bytes,
-            cut_off,
-            broken_off,
+            counters: row.counters,
             first_s: row.first_at.as_secs_f64(),
             last_s: row.last_at.as_secs_f64(),
         }

@@ -290,7 +290,9 @@ fn rows_beyond_the_limit_are_counted_and_not_listed() {
     let mut rows = rows();
     rows.push(row("", HttpRequestKey::OTHERS, Status(200), [5, 0]));
     let report = RequestReport::of(&info(), &rows);
-    assert_eq!((report.requests, report.not_listed, report.uris.len()), (43, 5, 5));
+    assert_eq!((report.counters.requests, report.not_listed, report.uris.len()), (43, 5, 5));
+    let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+    assert_eq!((&json["requests"], &json["uris"][0]["body_bytes"]), (&43.into(), &200.into()));
 }
 
 #[test]

@@ -16,13 +16,11 @@ pub fn summary(report: &RequestReport, rows_max: usize) -> String {
     let Some(statuses) = status_line(&report.by_status) else {
         return "no player has made a request\n".into();
     };
-    let mut out = format!("requests  {statuses}; {} of bodies\n", bytes(report.body_bytes as f64));
+    let sums = &report.counters;
+    let mut out = format!("requests  {statuses}; {} of bodies\n", bytes(sums.body_bytes as f64));
     for (count, words) in [
-        (
-            report.cut_off,
-            "cut off by their players: they left, sought, or no longer needed the body",
-        ),
-        (report.broken_off, "responses broke or ended early"),
+        (sums.cut_off, "cut off by their players: they left, sought, or no longer needed the body"),
+        (sums.broken_off, "responses broke or ended early"),
         (report.not_listed, "of URIs beyond the limit of distinct ones, which are not listed"),
     ] {
         if count > 0 {
@@ -40,11 +38,11 @@ fn uris(report: &RequestReport, rows_max: usize) -> String {
     let mut rows = vec![head(&["requests", "status", "HTTP", "bytes", "cut off", "URI"])];
     rows.extend(report.uris.iter().take(rows_max).map(|uri| {
         vec![
-            grouped(uri.requests),
+            grouped(uri.counters.requests),
             status_words(&uri.status),
             if uri.http_version == 0 { "–".into() } else { uri.http_version.to_string() },
-            bytes(uri.body_bytes as f64),
-            grouped(uri.cut_off),
+            bytes(uri.counters.body_bytes as f64),
+            grouped(uri.counters.cut_off),
             format!("{} {}{}", uri.method, uri.host, uri.path),
         ]
     }));
