@@ -76,7 +76,7 @@ fn everybody_played_or_was_judged(summary: &Summary) -> bool {
                 media.tracks_missing == 0 && media.missing_ratio.unwrap_or(0.0) <= MISSING_RATIO_MAX
             })
             && summary.chat.as_ref().is_none_or(|chat| {
-                chat.missing_ratio.is_none_or(|ratio| ratio <= MISSING_RATIO_MAX)
+                chat.sums.missing_ratio.is_none_or(|ratio| ratio <= MISSING_RATIO_MAX)
             })
             && summary.playback.as_ref().is_none_or(|playback| {
                 // Players that never began played nothing that could stall.
@@ -269,14 +269,15 @@ fn played(summary: &Summary) -> String {
 fn chatted(summary: &Summary, chat: &Chat, duration: &str) -> String {
     let crowd = &summary.participants;
     let all = everybody(summary);
-    let missing = match chat.missing_ratio {
-        Some(ratio) if chat.messages_missing > 0 => {
+    let sums = &chat.sums;
+    let missing = match sums.missing_ratio {
+        Some(ratio) if sums.messages_missing > 0 => {
             format!("; {} of the messages never came", percent(ratio))
         }
         _ => String::new(),
     };
     if crowd.playing == crowd.intended && crowd.failed == 0 {
-        let is_clean = missing.is_empty() && summary.bottleneck.is_none() && chat.reconnects == 0;
+        let is_clean = missing.is_empty() && summary.bottleneck.is_none() && sums.reconnects == 0;
         let how = if is_clean { "cleanly " } else { "" };
         return format!("{all} chatted {how}for {duration}{missing}");
     }
@@ -331,7 +332,8 @@ const REPEATED_RATIO_MAX: f64 = 0.001;
 fn published(crowd: &Participants, sent: &Sent, duration: &str) -> String {
     let (all, rate) = (count(crowd.intended, "publishers"), bit_rate(sent.bps));
     if crowd.connected == crowd.intended && crowd.failed == 0 {
-        let is_clean = sent.packets_repeated as f64 <= sent.packets as f64 * REPEATED_RATIO_MAX;
+        let (repeated, all_packets) = (sent.sums.packets_repeated, sent.sums.packets);
+        let is_clean = repeated as f64 <= all_packets as f64 * REPEATED_RATIO_MAX;
         let how = if is_clean { "cleanly " } else { "" };
         return format!("{all} sent {how}for {duration}, {rate}");
     }

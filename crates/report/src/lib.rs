@@ -20,6 +20,7 @@ mod figures;
 mod planned;
 pub use planned::planned_objectives;
 mod role_counts;
+mod sums;
 mod survival;
 pub use survival::TimeTo;
 

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use throng_observation::run::RunData;
-use throng_observation::{Distribution, MediaKind};
+use throng_observation::{Distribution, MediaKind, SentCounters};
 
 use crate::planned;
+use crate::sums::summed;
 
 /// Media sent by participants, warm-up left out. Absent in runs of viewers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,19 +23,25 @@ pub struct Sent {
     pub video_streams: u32,
     /// The most streams of audio.
     pub audio_streams: u32,
-    /// Packets, repeats left out.
-    pub packets: u64,
-    /// Packets retransmitted on request.
-    pub packets_repeated: u64,
-    /// Key frames.
-    pub key_frames: u64,
-    /// Key frames requested (PLI and FIR).
-    pub key_frames_requested: u64,
+    /// What was counted.
+    #[serde(flatten)]
+    pub sums: SentSums,
     /// Share of the publishers' time in which their TCP connections took no bytes, because the
     /// server did not read or the line was too slow; FFmpeg shows 1 less this as `speed=`. Absent
     /// if there was no such time.
     #[serde(default)]
     pub blocked_ratio: Option<f64>,
+}
+
+summed! {
+    /// Sums over the sent tracks, warm-up left out.
+    SentSums of SentCounters {
+        packets = packets_sent;
+        packets_repeated = retransmitted_packets;
+        key_frames = key_frames_sent;
+        /// Key frames requested (PLI and FIR).
+        key_frames_requested: u64 = |sums| sums.pli_received.saturating_add(sums.fir_received);
+    }
 }
 
 /// Layer changes that participants requested, warm-up included. Absent without requests.
@@ -54,18 +61,16 @@ pub struct LayerSwitches {
 }
 
 pub(crate) fn sent(run: &RunData, warm_up_s: f64) -> Option<Sent> {
-    let mut sent = Sent::default();
+    let (mut sent, mut counters) = (Sent::default(), SentCounters::default());
     let mut bits_by_second: BTreeMap<i64, f64> = BTreeMap::new();
     let seconds = planned::counted_seconds(run, warm_up_s);
     let counted: Vec<_> = run.sent.iter().filter(|row| seconds.contains(&row.second)).collect();
     for row in &counted {
         *bits_by_second.entry(row.second).or_insert(0.0) += row.counters.wire_bytes as f64 * 8.0;
-        sent.packets += row.counters.packets_sent;
-        sent.packets_repeated += row.counters.retransmitted_packets;
-        sent.key_frames += row.counters.key_frames_sent;
-        sent.key_frames_requested += row.counters.pli_received + row.counters.fir_received;
+        counters += row.counters;
     }
-    let blocked_us: u64 = counted.iter().map(|row| row.counters.blocked_us).sum();
+    sent.sums = SentSums::of(&counters);
+    let blocked_us = counters.blocked_us;
     let streams = |kind| {
         let mut by_second: BTreeMap<i64, u32> = BTreeMap::new();
         for row in counted.iter().filter(|row| row.kind == kind) {
@@ -86,7 +91,7 @@ pub(crate) fn sent(run: &RunData, warm_up_s: f64) -> Option<Sent> {
     let first = bits_by_second.keys().next().copied().unwrap_or(seconds.end);
     sent.bps = sum / seconds.end.abs_diff(first).max(1) as f64;
     sent.bps_max = bits_by_second.values().copied().fold(0.0, f64::max);
-    (sent.packets > 0).then_some(sent)
+    (sent.sums.packets > 0).then_some(sent)
 }
 
 pub(crate) fn layer_switches(run: &RunData) -> Option<LayerSwitches> {
@@ -110,7 +115,7 @@ pub(crate) fn layer_switches(run: &RunData) -> Option<LayerSwitches> {
 mod tests {
     use super::*;
     use throng_observation::run::{CohortId, LayerSwitchRow, ParticipantId, SentRow};
-    use throng_observation::{Layer, RunTime, SentCounters, TrackId};
+    use throng_observation::{Layer, RunTime, TrackId};
 
     fn row(second: i64, cohort: u16, kind: MediaKind, tracks: u32) -> SentRow {
         let counters = SentCounters {
@@ -136,8 +141,8 @@ mod tests {
         let sent = sent(&run, 1.0).unwrap();
         assert_eq!((sent.bps, sent.bps_max), (20_000.0, 30_000.0));
         assert_eq!((sent.video_streams, sent.audio_streams), (5, 3));
-        assert_eq!((sent.packets, sent.packets_repeated), (40, 4));
-        assert_eq!((sent.key_frames, sent.key_frames_requested), (8, 8));
+        assert_eq!((sent.sums.packets, sent.sums.packets_repeated), (40, 4));
+        assert_eq!((sent.sums.key_frames, sent.sums.key_frames_requested), (8, 8));
         assert_eq!(sent.blocked_ratio, None, "only in the warm-up");
         assert_eq!(super::sent(&RunData::default(), 0.0), None);
     }
@@ -149,7 +154,7 @@ mod tests {
         let mut run = RunData { sent, ended_at: Some(RunTime(9_800_000)), ..RunData::default() };
         run.info.planned_duration_us = 7_000_000;
         let sent = super::sent(&run, 0.0).unwrap();
-        assert_eq!((sent.bps, sent.packets), (20_000.0 / 5.0, 20), "of the seconds 2 to 6");
+        assert_eq!((sent.bps, sent.sums.packets), (20_000.0 / 5.0, 20), "of the seconds 2 to 6");
     }
 
     #[test]

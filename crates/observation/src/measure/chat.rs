@@ -5,7 +5,8 @@ use super::{counters, ratio};
 counters! {
     /// Sums over an interval; all add up over time and over participants.
     ChatCounters {
-        /// Messages of this run that were due to it and settled: they came, or count as missing.
+        /// Messages of this run that were due to a participant and settled: they came, or count as
+        /// missing.
         messages_due: u64 = Count;
         /// Of them, those that did not come in time to count (10 s).
         messages_missing: u64 = Count;
@@ -17,7 +18,7 @@ counters! {
         messages_received: u64 = Count;
         /// Messages said.
         messages_sent: u64 = Count;
-        /// Messages that were to be said while it was not in the room.
+        /// Messages that were to be said by a participant that was not in the room.
         messages_unsent: u64 = Count;
         /// Frames received.
         stanzas_received: u64 = Count;
@@ -31,11 +32,11 @@ counters! {
         bytes_received: u64 = Bytes;
         /// Bytes of the frames sent.
         bytes_sent: u64 = Bytes;
-        /// Times that it connected again after a connection broke, or did not come up.
+        /// Times that a participant connected again after a connection broke, or did not come up.
         reconnects: u64 = Count;
-        /// Of them, those after which its stream went on.
+        /// Of them, those after which the stream went on: the server delivered what it had kept.
         resumes: u64 = Count as "XEP-0198" since "resumed streams";
-        /// Times that its nickname changed in the room.
+        /// Times that a nickname changed in the room.
         nick_changes: u64 = Count since "resumed streams";
     }
 }

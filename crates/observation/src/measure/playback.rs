@@ -74,7 +74,7 @@ counters! {
         /// Bytes of media that other viewers sent, which the server did not; not part of
         /// `media_bytes`.
         peer_bytes: u64 = Bytes since "peers";
-        /// Segments that they sent; part of `segments` once they are played.
+        /// Segments that other viewers sent; part of all segments once they are played.
         peer_segments: u64 = Count since "peers";
         /// Segments that they began to send and that did not come whole.
         peer_failures: u64 = Count since "peers";
@@ -98,8 +98,8 @@ counters! {
         tracker_bytes_received: u64 = Bytes since "peers";
         /// Connections to the tracker that broke, or could not be made.
         tracker_reconnects: u64 = Count since "peers";
-        /// Part of `peer_bytes` that came over data channels: from browsers, or viewers of other
-        /// processes.
+        /// Of the bytes that other viewers sent, those that came over data channels: from browsers,
+        /// or viewers of other processes.
         channel_received_bytes: u64 = Bytes since "data channels";
         /// Part of `uploaded_bytes` that was sent over data channels.
         channel_sent_bytes: u64 = Bytes since "data channels";
@@ -159,6 +159,12 @@ impl PlaybackCounters {
     #[must_use]
     pub fn bps_per_player(&self, bytes: u64) -> Option<f64> {
         bps(bytes, self.active_us)
+    }
+
+    /// How many each player had of what was there for `us`, summed over all; `None` without time.
+    #[must_use]
+    pub fn per_player(&self, us: u64) -> Option<f64> {
+        ratio(us, self.active_us)
     }
 
     /// Media bytes from other viewers ÷ all media bytes; `None` without media.

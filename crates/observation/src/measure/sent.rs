@@ -18,7 +18,7 @@ counters! {
         retransmitted_bytes: u64 = Bytes;
         /// Frames of video, packets of audio.
         frames_sent: u64 = Count as "W3C framesSent";
-        /// Key frames among them.
+        /// Key frames of video sent.
         key_frames_sent: u64 = Count as "W3C keyFramesEncoded";
         /// NACK messages received.
         nack_received: u64 = Count as "W3C nackCount";

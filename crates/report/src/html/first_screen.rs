@@ -172,6 +172,7 @@ fn played(summary: &Summary, playback: &Playback) -> Vec<Figure> {
 /// What came of a chat: its rate, how late messages were, and which did not come.
 fn chatted(summary: &Summary, chat: &Chat) -> Vec<Figure> {
     let ms = |value| known(value, duration_ms);
+    let sums = &chat.sums;
     vec![
         (
             "received",
@@ -185,8 +186,8 @@ fn chatted(summary: &Summary, chat: &Chat) -> Vec<Figure> {
         ),
         (
             "messages missing",
-            known(chat.missing_ratio, percent),
-            format!("{} of {}", chat.messages_missing, chat.messages_due),
+            known(sums.missing_ratio, percent),
+            format!("{} of {}", sums.messages_missing, sums.messages_due),
         ),
     ]
 }

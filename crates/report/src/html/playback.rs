@@ -113,7 +113,7 @@ fn rates(time: &Timeline, playback: &Playback) -> String {
     };
     let delivered = time.each(|point| mbit(point, point.playback.counters.media_bytes as f64));
     let needed = time.each(|point| {
-        mbit(point, point.playback.counters.active_us as f64 / 8e6 * playback.media_bps?)
+        mbit(point, point.playback.counters.active_us as f64 / 8e6 * playback.sums.media_bps?)
     });
     let mut lines = vec![
         Line::dashed("bit rate of the media", 6, needed),
@@ -169,6 +169,7 @@ fn startup(summary: &Summary) -> String {
 }
 
 fn figures(playback: &Playback) -> String {
+    let sums = &playback.sums;
     let seconds = |seconds: f64| duration_ms(seconds * 1e3);
     let rows = [
         ("time stalled", seconds(playback.stall_s)),
@@ -178,11 +179,11 @@ fn figures(playback: &Playback) -> String {
         ("stall ratio of a viewer, p95", known(playback.stall_ratio_p95, percent)),
         ("most viewers stalled in one second", known(playback.stalled_ratio_max, percent)),
         ("delivery, all viewers together", known(playback.delivery_ratio, percent)),
-        ("media jumped over", seconds(playback.skipped_s)),
-        ("time segments took, of their media time", known(playback.segment_ratio, percent)),
-        ("bit rate of the media", known(playback.media_bps, bit_rate)),
-        ("media bytes from the server", bytes(playback.media_bytes as f64)),
-        ("other bytes (playlists, manifests, keys, the page)", bytes(playback.other_bytes as f64)),
+        ("media jumped over", seconds(sums.skipped_s)),
+        ("time segments took, of their media time", known(sums.segment_ratio, percent)),
+        ("bit rate of the media", known(sums.media_bps, bit_rate)),
+        ("media bytes from the server", bytes(sums.media_bytes as f64)),
+        ("other bytes (playlists, manifests, keys, the page)", bytes(sums.other_bytes as f64)),
     ];
     table(&["all players", ""], &rows.map(|(name, value)| vec![name.to_owned(), value]))
 }

@@ -10,7 +10,6 @@ use throng_scenario::masked_toml;
 
 use super::markup::{AFTER_THE_END, NEVER, escape, known, table, titled_table};
 use super::page::{Bar, bars};
-use crate::media_sums::MediaSums;
 use crate::role_counts::RoleCounts;
 use crate::summary::{Media, PhaseTime, Summary};
 use crate::workers::WorkerHealth;
@@ -130,7 +129,6 @@ fn events(run: &RunData, summary: &Summary) -> String {
 }
 
 /// A row of the table of received media: its name, and its figure.
-#[derive(Clone, Copy)]
 struct Row {
     name: &'static str,
     /// Whether media that does not come as packets has none.
@@ -146,8 +144,7 @@ const fn of_packets(name: &'static str, figure: fn(&Media) -> String) -> Row {
     Row { name, is_of_packets: true, figure }
 }
 
-/// The rows before those of [`MediaSums::ROWS`].
-const BEFORE_SUMS: &[Row] = &[
+const ROWS: &[Row] = &[
     any("codec", |media| media.codecs.join(", ")),
     any("tracks", |media| media.tracks.to_string()),
     of_packets("never received / time missing", |media| {
@@ -160,10 +157,10 @@ const BEFORE_SUMS: &[Row] = &[
     }),
     of_packets("lost for good", |media| media.sums.packets_lost.to_string()),
     of_packets("recovered by retransmission", |media| media.sums.packets_recovered.to_string()),
-];
-
-/// The rows after them.
-const AFTER_SUMS: &[Row] = &[
+    of_packets("late", |media| media.sums.packets_late.to_string()),
+    of_packets("duplicate", |media| media.sums.packets_duplicate.to_string()),
+    of_packets("reordered", |media| media.sums.packets_reordered.to_string()),
+    of_packets("unreadable", |media| media.sums.packets_unreadable.to_string()),
     of_packets("NACK / PLI / FIR sent", |media| {
         let sums = &media.sums;
         format!("{} / {} / {}", sums.nack_sent, sums.pli_sent, sums.fir_sent)
@@ -184,9 +181,8 @@ fn ms(value: Option<f64>) -> String {
 
 fn media(summary: &Summary) -> String {
     let has_packets = summary.has_packets();
-    let sums = MediaSums::ROWS.iter().map(|&(name, figure)| of_packets(name, figure));
-    let rows = BEFORE_SUMS.iter().copied().chain(sums).chain(AFTER_SUMS.iter().copied());
-    let rows: Vec<_> = rows
+    let rows: Vec<_> = ROWS
+        .iter()
         .map(|row| {
             let is_known = has_packets || !row.is_of_packets;
             let cell =

@@ -7,7 +7,7 @@ use throng_observation::run::{ParticipantRow, RunData};
 use throng_observation::{HttpRequestTotals, PlaybackRow, Players, SecondRow as _};
 
 use super::latency::Latencies;
-use super::{LoadedPage, Peers, Playback, ResponsesByVersion};
+use super::{LoadedPage, Peers, Playback, PlaybackSums, ResponsesByVersion};
 use crate::figures::ranked;
 use crate::requests;
 use crate::survival::TimeTo;
@@ -102,25 +102,8 @@ impl<'a> PlaybackFigures<'a> {
             delivery_ratio_p5: self.window.delivery_ratio(0.05),
             buffer_ms_p50: self.window.buffer_us.quantile_in(0.50, 1e3),
             buffer_ms_p5: self.window.buffer_us.quantile_in(0.05, 1e3),
-            media_bps: c.media_bps(),
-            media_bytes: c.media_bytes,
-            other_bytes: c.other_bytes,
-            requests: c.requests,
-            requests_failed: c.requests_failed,
-            connections: c.connections,
-            retransmitted: c.retransmitted,
-            received_out_of_order: c.received_out_of_order,
-            seeks: c.seek_count,
-            switches: c.switches,
-            skipped_s: seconds(c.skipped_us),
-            missed: c.missed,
-            segments: c.segments,
-            segment_ratio: c.segment_ratio(),
-            responses: ResponsesByVersion {
-                http1: c.responses_http1,
-                http2: c.responses_http2,
-                http3: c.responses_http3,
-            },
+            sums: PlaybackSums::of(c),
+            responses: ResponsesByVersion::of(c),
             page: (c.page_requests > 0 || page_loaded.reached > 0).then_some(LoadedPage {
                 loaded: page_loaded,
                 requests: c.page_requests,
@@ -129,7 +112,7 @@ impl<'a> PlaybackFigures<'a> {
             }),
             requests_by_status: self.requests.map(requests::by_status).unwrap_or_default(),
             latency: self.latency.summary(&self.window),
-            peers: Peers::of(c),
+            peers: Peers::of_viewers(c),
         })
     }
 

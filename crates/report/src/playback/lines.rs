@@ -25,8 +25,8 @@ impl Playback {
         if let (Some(p50), Some(p5)) = (self.buffer_ms_p50, self.buffer_ms_p5) {
             parts.push(format!("buffer p50 {}, p5 {}", duration_ms(p50), duration_ms(p5)));
         }
-        if self.skipped_s > 0.0 {
-            parts.push(format!("{} jumped over", duration_ms(self.skipped_s * 1e3)));
+        if self.sums.skipped_s > 0.0 {
+            parts.push(format!("{} jumped over", duration_ms(self.sums.skipped_s * 1e3)));
         }
         parts.join("; ")
     }
@@ -67,22 +67,23 @@ impl Playback {
 
     /// What was transferred, in a line.
     pub(crate) fn transfer_line(&self) -> String {
+        let sums = &self.sums;
         let mut parts = vec![format!(
             "{} in {} requests on {} connections",
-            bytes(self.media_bytes.saturating_add(self.other_bytes) as f64),
-            self.requests,
-            self.connections
+            bytes(sums.media_bytes.saturating_add(sums.other_bytes) as f64),
+            sums.requests,
+            sums.connections
         )];
         let counts = [
             (self.responses.http1, "over HTTP/1.1"),
             (self.responses.http2, "over HTTP/2"),
             (self.responses.http3, "over HTTP/3"),
-            (self.requests_failed, "requests failed"),
-            (self.missed, "segments or playlists never came"),
-            (self.retransmitted, "packets sent again by this host"),
-            (self.received_out_of_order, "arrived out of order"),
-            (self.seeks, "seeks"),
-            (self.switches, "switches of rendition"),
+            (sums.requests_failed, "requests failed"),
+            (sums.missed, "segments or playlists never came"),
+            (sums.retransmitted, "packets sent again by this host"),
+            (sums.received_out_of_order, "arrived out of order"),
+            (sums.seeks, "seeks"),
+            (sums.switches, "switches of rendition"),
         ];
         parts.extend(
             counts

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use throng_observation::PlaybackCounters;
 
+use crate::sums::summed;
 use crate::survival::TimeTo;
 
 mod figures;
@@ -56,40 +58,9 @@ pub struct Playback {
     pub buffer_ms_p50: Option<f64>,
     /// 5th percentile of the same.
     pub buffer_ms_p5: Option<f64>,
-    /// Bits per second of the media as received: bytes of bodies that hold media ÷ media time in
-    /// them.
-    pub media_bps: Option<f64>,
-    /// Bytes of response bodies that hold media.
-    pub media_bytes: u64,
-    /// Bytes of other response bodies: playlists, manifests, keys, the page around the player.
-    pub other_bytes: u64,
-    /// Requests sent.
-    pub requests: u64,
-    /// Requests without a usable response.
-    pub requests_failed: u64,
-    /// Connections opened.
-    pub connections: u64,
-    /// Segments or packets that the generator's host sent again on them (`tcpi_total_retrans`).
-    pub retransmitted: u64,
-    /// Segments that arrived out of order (`tcpi_rcv_ooopack`): a sign of loss on the way from the
-    /// server.
-    pub received_out_of_order: u64,
-    /// Seeks.
-    pub seeks: u64,
-    /// Changes of the rendition.
-    pub switches: u64,
-    /// Media time that playback jumped over because it never came, seconds.
-    #[serde(default)]
-    pub skipped_s: f64,
-    /// Segments, playlists, manifests and keys of live streams that were due and never came.
-    #[serde(default)]
-    pub missed: u64,
-    /// Segments, or parts of segments, received whole.
-    #[serde(default)]
-    pub segments: u64,
-    /// Time that segments took ÷ media time in them; `null` without segments.
-    #[serde(default)]
-    pub segment_ratio: Option<f64>,
+    /// What was counted.
+    #[serde(flatten)]
+    pub sums: PlaybackSums,
     /// Responses by version of HTTP.
     #[serde(default)]
     pub responses: ResponsesByVersion,
@@ -108,6 +79,32 @@ pub struct Playback {
     pub peers: Option<Peers>,
 }
 
+summed! {
+    /// Sums over the players, warm-up left out.
+    PlaybackSums of PlaybackCounters {
+        /// Bits per second of the media as received: bytes of bodies that hold media ÷ media time
+        /// in them.
+        media_bps: Option<f64> = PlaybackCounters::media_bps;
+        media_bytes;
+        other_bytes;
+        requests;
+        requests_failed;
+        connections;
+        retransmitted;
+        received_out_of_order;
+        seeks = seek_count;
+        switches;
+        /// Media time that playback jumped over because it never came, seconds.
+        #[serde(default)]
+        skipped_s: f64 = |sums| sums.skipped_us as f64 / 1e6;
+        #[serde(default)] missed;
+        #[serde(default)] segments;
+        /// Time that segments took ÷ media time in them; `null` without segments.
+        #[serde(default)]
+        segment_ratio: Option<f64> = PlaybackCounters::segment_ratio;
+    }
+}
+
 /// The page around the player, which its viewers loaded from a recording. Requests and bytes leave
 /// the warm-up out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -122,13 +119,11 @@ pub struct LoadedPage {
     pub bytes: u64,
 }
 
-/// Responses by version of HTTP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ResponsesByVersion {
-    /// HTTP/1.1.
-    pub http1: u64,
-    /// HTTP/2.
-    pub http2: u64,
-    /// HTTP/3.
-    pub http3: u64,
+summed! {
+    /// Responses by version of HTTP.
+    ResponsesByVersion of PlaybackCounters {
+        http1 = responses_http1;
+        http2 = responses_http2;
+        http3 = responses_http3;
+    }
 }

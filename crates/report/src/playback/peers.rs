@@ -1,85 +1,48 @@
 //! What viewers got from each other.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use throng_observation::PlaybackCounters;
 use throng_observation::units::{bit_rate, bytes, noun, percent};
 
 use crate::requests::grouped;
+use crate::sums::summed;
 
-/// Peer-to-peer delivery between the viewers of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Peers {
-    /// Bytes of media that other viewers sent ÷ all bytes of media; `null` without media.
-    pub ratio: Option<f64>,
-    /// Bytes of media that other viewers sent.
-    pub bytes: u64,
-    /// Segments that they sent.
-    pub segments: u64,
-    /// Segments that they began to send and that did not come whole.
-    pub failures: u64,
-    /// Segments of the server that were loaded again because their hash came too late, or not at
-    /// all.
-    #[serde(default)]
-    pub hash_reloads: u64,
-    /// Bytes of media that the viewers sent to others.
-    pub uploaded_bytes: u64,
-    /// Part of `bytes` that came over data channels, from browsers or viewers of other processes.
-    #[serde(default)]
-    pub channel_received_bytes: u64,
-    /// Part of `uploaded_bytes` that was sent over data channels.
-    #[serde(default)]
-    pub channel_sent_bytes: u64,
-    /// Data channels of a viewer, on average over its time and over all viewers; part of `degree`.
-    #[serde(default)]
-    pub channels: Option<f64>,
-    /// Peers of a viewer, on average over its time.
-    pub degree: Option<f64>,
-    /// Bits per second that the server sent to each viewer, media only.
-    pub server_bps_per_viewer: Option<f64>,
-    /// Bits per second of media that each viewer received, from whomever: what the server would
-    /// send without peers.
-    pub media_bps_per_viewer: Option<f64>,
-    /// Announcements to the tracker.
-    pub announces: u64,
-    /// Offers of others that the tracker brought.
-    pub offers_received: u64,
-    /// Answers of others to offers.
-    pub answers_received: u64,
-    /// Bytes of messages to the tracker.
-    pub tracker_bytes_sent: u64,
-    /// Bytes of messages of the tracker.
-    pub tracker_bytes_received: u64,
-    /// Connections to the tracker that broke, or could not be made.
-    pub tracker_reconnects: u64,
+summed! {
+    /// Peer-to-peer delivery between the viewers of a run.
+    Peers of PlaybackCounters {
+        /// Bytes of media that other viewers sent ÷ all bytes of media; `null` without media.
+        ratio: Option<f64> = PlaybackCounters::peer_ratio;
+        bytes = peer_bytes;
+        segments = peer_segments;
+        failures = peer_failures;
+        #[serde(default)] hash_reloads;
+        uploaded_bytes;
+        #[serde(default)] channel_received_bytes;
+        #[serde(default)] channel_sent_bytes;
+        /// Data channels of a viewer, on average over its time and over all viewers; part of
+        /// `degree`.
+        #[serde(default)]
+        channels: Option<f64> = |sums| sums.per_player(sums.channels_us);
+        /// Peers of a viewer, on average over its time.
+        degree: Option<f64> = |sums| sums.per_player(sums.peers_us);
+        /// Bits per second that the server sent to each viewer, media only.
+        server_bps_per_viewer: Option<f64> = |sums| sums.bps_per_player(sums.media_bytes);
+        /// Bits per second of media that each viewer received, from whomever: what the server would
+        /// send without peers.
+        media_bps_per_viewer: Option<f64> = |sums| sums.bps_per_player(sums.all_media_bytes());
+        announces;
+        offers_received;
+        answers_received;
+        tracker_bytes_sent;
+        tracker_bytes_received;
+        tracker_reconnects;
+    }
 }
 
 impl Peers {
-    /// Of these counters; `None` where viewers had no peers and asked no tracker.
-    pub(crate) fn of(c: &PlaybackCounters) -> Option<Self> {
-        if c.peers_us == 0 && c.announces == 0 && c.tracker_reconnects == 0 {
-            return None;
-        }
-        Some(Self {
-            ratio: c.peer_ratio(),
-            bytes: c.peer_bytes,
-            segments: c.peer_segments,
-            failures: c.peer_failures,
-            hash_reloads: c.hash_reloads,
-            uploaded_bytes: c.uploaded_bytes,
-            channel_received_bytes: c.channel_received_bytes,
-            channel_sent_bytes: c.channel_sent_bytes,
-            channels: (c.active_us > 0).then(|| c.channels_us as f64 / c.active_us as f64),
-            degree: (c.active_us > 0).then(|| c.peers_us as f64 / c.active_us as f64),
-            server_bps_per_viewer: c.bps_per_player(c.media_bytes),
-            media_bps_per_viewer: c.bps_per_player(c.all_media_bytes()),
-            announces: c.announces,
-            offers_received: c.offers_received,
-            answers_received: c.answers_received,
-            tracker_bytes_sent: c.tracker_bytes_sent,
-            tracker_bytes_received: c.tracker_bytes_received,
-            tracker_reconnects: c.tracker_reconnects,
-        })
+    /// `None` where viewers had no peers and asked no tracker.
+    pub(crate) fn of_viewers(sums: &PlaybackCounters) -> Option<Self> {
+        let has_any = sums.peers_us > 0 || sums.announces > 0 || sums.tracker_reconnects > 0;
+        has_any.then(|| Self::of(sums))
     }
 
     /// What came from whom, in a line.
@@ -163,7 +126,7 @@ mod tests {
             announces: 2,
             ..PlaybackCounters::default()
         };
-        let peers = Peers::of(&counters).unwrap();
+        let peers = Peers::of_viewers(&counters).unwrap();
         assert_eq!((peers.ratio, peers.degree), (Some(0.75), Some(4.5)));
         assert_eq!(
             peers.line(),
@@ -178,6 +141,7 @@ mod tests {
                 .unwrap()
                 .starts_with("late: 1,204 segments came from the server and were loaded")
         );
-        assert_eq!(Peers::of(&PlaybackCounters { media_bytes: 7, ..Default::default() }), None);
+        let alone = PlaybackCounters { media_bytes: 7, ..PlaybackCounters::default() };
+        assert_eq!(Peers::of_viewers(&alone), None);
     }
 }

@@ -131,7 +131,7 @@ fn players_have_startup_stalls_delivery_and_buffers() {
         near(playback.delivery_ratio_p5, 0.5) && playback.buffer_ms_p5 == Some(0.0),
         "{playback:?}"
     );
-    assert!(near(playback.media_bps.map(|bps| bps / 1e6), 2.0), "{playback:?}");
+    assert!(near(playback.sums.media_bps.map(|bps| bps / 1e6), 2.0), "{playback:?}");
     assert!(summarise(&example::healthy(5, 10), &[], Duration::ZERO).playback.is_none());
 }
 

@@ -85,8 +85,8 @@ fn sent_line(sent: &Sent) -> String {
         sent.video_streams,
         sent.audio_streams
     );
-    if sent.packets_repeated > 0 {
-        let ratio = sent.packets_repeated as f64 / sent.packets.max(1) as f64;
+    if sent.sums.packets_repeated > 0 {
+        let ratio = sent.sums.packets_repeated as f64 / sent.sums.packets.max(1) as f64;
         let _ = write!(said, ", {} sent again", percent(ratio));
     }
     if let Some(ratio) = sent.blocked_ratio {
