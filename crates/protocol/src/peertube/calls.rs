@@ -8,7 +8,7 @@ use http::header::{
     ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, ORIGIN, REFERER,
 };
 use http::{Method, StatusCode};
-use throng_observation::{Failure, FailureReason, Url};
+use throng_observation::{Failure, FailureReason, PlaybackCounters, Url};
 
 use crate::excerpt::retry_after;
 use crate::life::Life;
@@ -60,7 +60,7 @@ pub(super) struct Calls {
     timeout: Duration,
     next: u32,
     open: BTreeMap<FetchId, Open>,
-    counters: CallCounters,
+    counters: PlaybackCounters,
     /// What failed before it was sent, or is given up.
     ended: Vec<(Call, Called)>,
 }
@@ -75,20 +75,9 @@ struct Open {
     is_too_long: bool,
 }
 
-/// Counts since they were last taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct CallCounters {
-    pub(super) requests: u64,
-    pub(super) failed: u64,
-    pub(super) bytes: u64,
-    pub(super) connections: u64,
-    /// Over HTTP/1.1, HTTP/2, HTTP/3.
-    pub(super) responses: [u64; 3],
-}
-
 impl Calls {
     pub(super) fn new(page: Url, version: HttpVersion, timeout: Duration) -> Self {
-        let (open, counters) = (BTreeMap::new(), CallCounters::default());
+        let (open, counters) = (BTreeMap::new(), PlaybackCounters::default());
         Self { version, page, timeout, next: 0, open, counters, ended: Vec::new() }
     }
 
@@ -119,7 +108,7 @@ impl Calls {
         let (mut head, ()) = match request.map(http::Request::into_parts) {
             Ok(parts) => parts,
             Err(error) => {
-                self.counters.failed += 1;
+                self.counters.requests_failed += 1;
                 let why = Failure::new(FailureReason::Protocol, error.to_string());
                 return self.ended.push((call, Called::Failed(why)));
             }
@@ -176,12 +165,11 @@ impl Calls {
         let open = self.open.get_mut(&fetch)?;
         match event {
             DownloadEvent::Head { head, opening } => {
-                let at = match head.version {
-                    http::Version::HTTP_3 => 2,
-                    http::Version::HTTP_2 => 1,
-                    _ => 0,
-                };
-                self.counters.responses[at] += 1;
+                match head.version {
+                    http::Version::HTTP_3 => self.counters.responses_http3 += 1,
+                    http::Version::HTTP_2 => self.counters.responses_http2 += 1,
+                    _ => self.counters.responses_http1 += 1,
+                }
                 self.counters.connections +=
                     u64::from(opening.connected_at.is_some() || opening.secured_at.is_some());
                 opened(&opening);
@@ -192,7 +180,7 @@ impl Calls {
                 None
             }
             DownloadEvent::Body(bytes) => {
-                self.counters.bytes += bytes.len() as u64;
+                self.counters.other_bytes += bytes.len() as u64;
                 open.is_too_long |= open.body.len() + bytes.len() > BODY_LEN_MAX;
                 if !open.is_too_long {
                     open.body.extend_from_slice(bytes);
@@ -207,7 +195,7 @@ impl Calls {
                     Ok(()) => open.finish(),
                     Err(error) => Called::Failed(open.broken(error)),
                 };
-                self.counters.failed += u64::from(matches!(called, Called::Failed(..)));
+                self.counters.requests_failed += u64::from(matches!(called, Called::Failed(..)));
                 Some((call, called))
             }
         }
@@ -228,7 +216,7 @@ impl Calls {
                 } else {
                     Failure::new(FailureReason::Protocol, "a body that is too long")
                 };
-                self.counters.failed += 1;
+                self.counters.requests_failed += 1;
                 self.ended.push((open.call, Called::Failed(why)));
             } else if !gives_up(open.call) {
                 return true;
@@ -243,8 +231,12 @@ impl Calls {
         self.open.values().map(|open| open.late_at).min()
     }
 
-    pub(super) fn take_counters(&mut self) -> CallCounters {
-        std::mem::take(&mut self.counters)
+    pub(super) fn take_counters(&mut self) -> PlaybackCounters {
+        let mut counters = std::mem::take(&mut self.counters);
+        counters.page_requests = counters.requests;
+        counters.page_requests_failed = counters.requests_failed;
+        counters.page_bytes = counters.other_bytes;
+        counters
     }
 }
 

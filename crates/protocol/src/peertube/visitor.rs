@@ -2,12 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use throng_observation::{
-    Detail, Failure, FailureReason, Observation, Outcome, Phase, PlaybackInterval, Url,
-};
+use throng_observation::{Detail, Failure, FailureReason, Observation, Outcome, Phase, Url};
 use throng_scenario::{PeerConfig, PeerEngine};
 
-use super::calls::{Call, CallCounters, Called, Calls};
+use super::calls::{Call, Called, Calls};
 use super::heartbeat::Heartbeat;
 use super::rhythm::{self, Rhythm};
 use super::socket_io::{SocketEvent, SocketIo, SocketOutput};
@@ -455,7 +453,7 @@ impl Visitor {
             }
             Output::Observed(Observation::Playback(mut interval)) => {
                 self.heartbeat.iter_mut().for_each(|heartbeat| heartbeat.played(&interval));
-                add(&mut interval, self.calls.take_counters());
+                interval.counters += self.calls.take_counters();
                 Some(Output::Observed(Observation::Playback(interval)))
             }
             Output::Observed(Observation::Interval(interval)) if place == PLAYER => {
@@ -533,21 +531,6 @@ fn socket_delay(failures: u32, draw: f64) -> Duration {
 fn poll(part: &mut Part, now: Instant) -> Option<Output> {
     part.wake(now);
     part.poll(now)
-}
-
-/// Adds the requests of the page to those of the player.
-fn add(interval: &mut PlaybackInterval, calls: CallCounters) {
-    let counters = &mut interval.counters;
-    counters.requests += calls.requests;
-    counters.requests_failed += calls.failed;
-    counters.page_requests += calls.requests;
-    counters.page_requests_failed += calls.failed;
-    counters.other_bytes += calls.bytes;
-    counters.page_bytes += calls.bytes;
-    counters.connections += calls.connections;
-    counters.responses_http1 += calls.responses[0];
-    counters.responses_http2 += calls.responses[1];
-    counters.responses_http3 += calls.responses[2];
 }
 
 impl Participant for Visitor {

@@ -6,14 +6,14 @@ use std::time::Instant;
 
 use throng_media::manifest::dash::Manifest;
 use throng_media::timing::{TimedFrame, TrackInfo};
-use throng_observation::{Failure, MediaKind, Observation, Phase, Url};
+use throng_observation::{Failure, MediaKind, Observation, Phase, PlaybackCounters, Url};
 
 use self::file::FileLane;
 use self::keys::Keys;
 use self::segments::SegmentLane;
 use super::download::client::HttpClient;
 use super::manifest::presentation::LiveEdge;
-use super::p2p::{Found, PeerCounters, PeerLane, Tracker};
+use super::p2p::{Found, PeerLane, Tracker};
 use super::playback::meter::Meter;
 use super::playback::timeline::{BufferedFrame, Filled, Timeline};
 use crate::participant::{DownloadEvent, FetchId};
@@ -300,11 +300,11 @@ impl Lane {
         }
     }
 
-    /// What was exchanged with peers since the last call.
-    pub(super) fn take_peer_counters(&mut self, now: Instant) -> PeerCounters {
+    /// What was exchanged with peers in the time since the last call, which lasted so long.
+    pub(super) fn take_peer_counters(&mut self, now: Instant, lasted_us: u64) -> PlaybackCounters {
         match self {
-            Self::File(_) => PeerCounters::default(),
-            Self::Segments(lane) => lane.take_peer_counters(now),
+            Self::File(_) => PlaybackCounters::default(),
+            Self::Segments(lane) => lane.take_peer_counters(now, lasted_us),
         }
     }
 

@@ -33,12 +33,12 @@ mod uplink;
 mod wire;
 
 pub use exchange::{ExchangeConfig, ExchangeRole, Meeting, SegmentExchange};
-pub(super) use lane::{PeerCounters, PeerLane, Shelf};
+pub(super) use lane::{PeerLane, Shelf};
 pub(super) use loader::Queued;
 pub use swarm::Swarms;
 #[doc(hidden)]
 pub use tracker::read_any_tracker;
-pub(super) use tracker::{Describe, Described, Found, Id, Tracker, TrackerCounters, TrackerOutput};
+pub(super) use tracker::{Describe, Described, Found, Id, Tracker, TrackerOutput};
 pub use wire::peer_message_survives;
 
 /// The channel of the socket of data channels.

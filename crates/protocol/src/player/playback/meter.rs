@@ -7,10 +7,7 @@ use throng_observation::{
     TrackInterval,
 };
 
-use super::playout::PlayoutTimes;
 use super::timeline::Timeline;
-use crate::player::download::client::HttpCounters;
-use crate::player::p2p::{PeerCounters, TrackerCounters};
 use crate::reports::next_second;
 
 /// Seconds over which delivery is compared with the media's own rate: long enough for segments of
@@ -36,15 +33,13 @@ pub(in crate::player) struct Meter {
 
 /// What the other parts of a player know at the end of an interval.
 pub(in crate::player) struct IntervalEnd<'a> {
-    pub(in crate::player) times: PlayoutTimes,
-    pub(in crate::player) http: HttpCounters,
+    /// What they counted.
+    pub(in crate::player) counters: PlaybackCounters,
     pub(in crate::player) timeline: &'a mut Timeline,
     pub(in crate::player) position_us: i64,
     pub(in crate::player) buffer_us: u64,
     pub(in crate::player) start_awaited_since: Option<Instant>,
     pub(in crate::player) live: Option<LiveInterval>,
-    pub(in crate::player) peers: PeerCounters,
-    pub(in crate::player) tracker: TrackerCounters,
 }
 
 impl Meter {
@@ -142,6 +137,12 @@ impl Meter {
         now >= self.next_at
     }
 
+    /// How long the open interval has lasted, microseconds.
+    pub(in crate::player) fn lasted_us(&self, now: Instant) -> u64 {
+        let lasted = now.saturating_duration_since(self.began_at);
+        u64::try_from(lasted.as_micros()).unwrap_or(0)
+    }
+
     /// Ends the interval.
     pub(in crate::player) fn end_interval(
         &mut self,
@@ -152,39 +153,9 @@ impl Meter {
         let (_, wants) = self.wanted;
         self.wants(now, wants);
         let mut counters = std::mem::take(&mut self.counters);
-        let times = end.times;
-        let PlayoutTimes { startup_us, stall_us, stall_count, played_us, .. } = times;
-        counters.active_us = startup_us + stall_us + times.playing_us;
-        (counters.startup_us, counters.stall_us, counters.stall_count) =
-            (startup_us, stall_us, stall_count);
-        (counters.played_us, counters.paused_us, counters.seek_count) =
-            (played_us, times.paused_us, times.seek_count);
-        counters.skipped_us = times.skipped_us;
-        (counters.requests, counters.requests_failed) =
-            (end.http.requests, end.http.requests_failed);
-        (counters.connections, counters.retransmitted) =
-            (end.http.connections, end.http.retransmitted);
-        counters.received_out_of_order = end.http.received_out_of_order;
-        [counters.responses_http1, counters.responses_http2, counters.responses_http3] =
-            end.http.responses;
-        let (peers, tracker) = (end.peers, end.tracker);
-        (counters.peer_bytes, counters.peer_segments) = (peers.received_bytes, peers.segments);
-        (counters.peer_failures, counters.uploaded_bytes) = (peers.failed, peers.uploaded_bytes);
-        counters.hash_reloads = peers.hash_reloads;
-        let lasted_us = now.saturating_duration_since(self.began_at).as_micros();
-        let lasted_us = u64::try_from(lasted_us).unwrap_or(0);
-        counters.peers_us = u64::from(peers.peers) * lasted_us;
-        counters.channels_us = u64::from(peers.channels) * lasted_us;
-        (counters.channel_received_bytes, counters.channel_sent_bytes) =
-            (peers.channel_received_bytes, peers.channel_sent_bytes);
-        counters.announces = tracker.announces;
-        (counters.offers_received, counters.answers_received) =
-            (tracker.offers_received, tracker.answers_received);
-        (counters.tracker_bytes_sent, counters.tracker_bytes_received) =
-            (tracker.bytes_sent, tracker.bytes_received);
-        counters.tracker_reconnects = tracker.reconnects;
+        counters += end.counters;
         // An interval that is cut short, at a join or a leave, is no second.
-        let is_second = now.saturating_duration_since(self.began_at) >= Duration::from_millis(900);
+        let is_second = self.lasted_us(now) >= 900_000;
         self.delivered_us.rotate_right(1);
         if let Some(latest) = self.delivered_us.first_mut() {
             *latest = (self.wanted_throughout && is_second).then_some(counters.media_us);
@@ -211,7 +182,8 @@ impl Meter {
             let is_video = track.kind == MediaKind::Video;
             // Pictures are due when the source has some: it may have one every two seconds, or none
             // any more while the sound goes on. Where some are missing, they were due too.
-            let due_us = if is_video { played.last_us + played.missing_us } else { played_us };
+            let due_us =
+                if is_video { played.last_us + played.missing_us } else { counters.played_us };
             let own_fps = (played.last_us > 0 && played.frames > 0)
                 .then(|| (played.frames as f64 * 1e6 / played.last_us as f64) as f32);
             let interval = TrackInterval {
@@ -233,7 +205,7 @@ impl Meter {
                 oven_rtc_tester_delay_us: None,
                 source_fps: own_fps.or(track.source_fps()).filter(|_| is_video),
                 picture_lines: lines.filter(|_| is_video),
-                frames_due_us: due_us + stall_us,
+                frames_due_us: due_us + counters.stall_us,
                 first_frame_awaited_since: None,
                 missing: None,
             };

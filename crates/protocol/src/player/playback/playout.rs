@@ -9,21 +9,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::timeline::as_us;
+use throng_observation::PlaybackCounters;
 
-/// What a stretch of time was spent with, microseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::player) struct PlayoutTimes {
-    pub(in crate::player) startup_us: u64,
-    pub(in crate::player) stall_us: u64,
-    pub(in crate::player) stall_count: u64,
-    /// Media time played, and the time that it took.
-    pub(in crate::player) played_us: u64,
-    pub(in crate::player) playing_us: u64,
-    pub(in crate::player) paused_us: u64,
-    pub(in crate::player) skipped_us: u64,
-    pub(in crate::player) seek_count: u64,
-}
+use super::timeline::as_us;
 
 /// The normal speed of playback, thousandths.
 pub(in crate::player) const NORMAL_RATE_MILLI: u32 = 1_000;
@@ -89,15 +77,16 @@ pub(in crate::player) struct Playout {
     start_us: i64,
     /// Media time that is played in a unit of real time, thousandths.
     rate_milli: u32,
-    times: PlayoutTimes,
+    /// Of `active_us` it has only the time of playback, until it is taken.
+    counters: PlaybackCounters,
 }
 
 impl Playout {
     /// Playback from `position_us`, whose user has waited since `since`.
     pub(in crate::player) fn new(since: Instant, position_us: i64, start: Duration) -> Self {
         let state = State::Starting { since };
-        let (start_us, times) = (as_us(start), PlayoutTimes::default());
-        Self { state, position_us, at: since, start_us, rate_milli: NORMAL_RATE_MILLI, times }
+        let (start_us, counters) = (as_us(start), PlaybackCounters::default());
+        Self { state, position_us, at: since, start_us, rate_milli: NORMAL_RATE_MILLI, counters }
     }
 
     /// Moves the clock to `now`, with what was buffered until then.
@@ -107,9 +96,9 @@ impl Playout {
         // The rest of a microsecond stays for the next call.
         self.at += Duration::from_micros(passed_us);
         match self.state {
-            State::Starting { .. } => self.times.startup_us += passed_us,
-            State::Stalled { .. } => self.times.stall_us += passed_us,
-            State::Paused { .. } => self.times.paused_us += passed_us,
+            State::Starting { .. } => self.counters.startup_us += passed_us,
+            State::Stalled { .. } => self.counters.stall_us += passed_us,
+            State::Paused { .. } => self.counters.paused_us += passed_us,
             State::Ended => {}
             State::Playing => self.play(passed_us, buffered),
         }
@@ -124,8 +113,8 @@ impl Playout {
         } else {
             media_us(passed_us, self.rate_milli).min(ahead_us)
         };
-        self.times.played_us += played_us;
-        self.times.playing_us += passed_us.min(lasts_us);
+        self.counters.played_us += played_us;
+        self.counters.active_us += passed_us.min(lasts_us);
         self.position_us += played_us as i64;
         if played_us == ahead_us && buffered.behind == Behind::End {
             self.state = State::Ended;
@@ -133,8 +122,8 @@ impl Playout {
             let since =
                 self.at.checked_sub(Duration::from_micros(passed_us - lasts_us)).unwrap_or(self.at);
             self.state = State::Stalled { since };
-            self.times.stall_count += 1;
-            self.times.stall_us += passed_us - lasts_us;
+            self.counters.stall_count += 1;
+            self.counters.stall_us += passed_us - lasts_us;
         }
     }
 
@@ -180,7 +169,7 @@ impl Playout {
     pub(in crate::player) fn seek(&mut self, position_us: i64) {
         self.state = State::Starting { since: self.at };
         self.position_us = position_us;
-        self.times.seek_count += 1;
+        self.counters.seek_count += 1;
     }
 
     /// Begins again at `position_us`; its user did not ask for it, so that it is no seek.
@@ -191,7 +180,7 @@ impl Playout {
 
     /// Goes on at `position_us`: what lies between never came, or is not to be had any more.
     pub(in crate::player) fn jump(&mut self, position_us: i64) {
-        self.times.skipped_us +=
+        self.counters.skipped_us +=
             u64::try_from(position_us.saturating_sub(self.position_us)).unwrap_or(0);
         self.position_us = position_us;
     }
@@ -254,9 +243,11 @@ impl Playout {
         }
     }
 
-    /// Takes what the time since the last call was spent with.
-    pub(in crate::player) fn take_times(&mut self) -> PlayoutTimes {
-        std::mem::take(&mut self.times)
+    /// Takes what the time since the last call was spent with; the other sums are 0.
+    pub(in crate::player) fn take_counters(&mut self) -> PlaybackCounters {
+        let mut counters = std::mem::take(&mut self.counters);
+        counters.active_us += counters.startup_us + counters.stall_us;
+        counters
     }
 
     /// When playback ends or stalls if nothing more is received, or a pause ends.
@@ -309,14 +300,14 @@ mod tests {
             Some(at(start, 2_400) + Duration::from_micros(1))
         );
         playout.advance(at(start, 3_000), to(2_000));
-        let times = playout.take_times();
-        let expect = PlayoutTimes {
+        let times = playout.take_counters();
+        let expect = PlaybackCounters {
+            active_us: 3_000_000,
             startup_us: 400_000,
             played_us: 2_000_000,
-            playing_us: 2_000_000,
             stall_us: 600_000,
             stall_count: 1,
-            ..PlayoutTimes::default()
+            ..PlaybackCounters::default()
         };
         assert_eq!(times, expect);
         assert_eq!(playout.waits_since(), Some(at(start, 2_400)), "since its media was used up");
@@ -334,7 +325,7 @@ mod tests {
         assert!(playout.resume(whole));
         playout.advance(at(start, 800), whole);
         assert!(playout.has_ended());
-        let times = playout.take_times();
+        let times = playout.take_counters();
         assert_eq!((times.played_us, times.stall_us, times.stall_count), (500_000, 0, 0));
     }
 
@@ -349,7 +340,7 @@ mod tests {
         playout.advance(at(start, 300), NOTHING);
         assert!(!playout.resume(NOTHING) && !playout.has_ended(), "it may come");
         assert!(!playout.resume(nothing) && playout.has_ended());
-        assert_eq!(playout.take_times().stall_count, 0);
+        assert_eq!(playout.take_counters().stall_count, 0);
     }
 
     #[test]
@@ -359,11 +350,11 @@ mod tests {
         playout.resume(to(2_000));
         playout.set_rate(1_250);
         playout.advance(at(start, 2_000), to(2_000));
-        assert_eq!(playout.take_times().stall_us, 400_000, "2 s of media last for 1.6 s");
+        assert_eq!(playout.take_counters().stall_us, 400_000, "2 s of media last for 1.6 s");
         playout.jump(5_000_000);
         assert!(playout.resume(to(7_000)));
         playout.advance(at(start, 3_000), to(7_000));
-        let times = playout.take_times();
+        let times = playout.take_counters();
         assert_eq!((times.skipped_us, times.played_us), (3_000_000, 1_250_000));
         assert_eq!((times.stall_count, playout.position_us()), (0, 6_250_000));
     }
@@ -380,7 +371,7 @@ mod tests {
             assert!(!playout.resume(until(400)), "nothing is ahead: {behind:?}");
             playout.jump(1_000_000);
             assert!(playout.resume(until(1_100)), "{behind:?}");
-            let times = playout.take_times();
+            let times = playout.take_counters();
             assert_eq!(
                 (times.played_us, times.skipped_us, times.stall_count),
                 (400_000, 600_000, 1)
@@ -403,7 +394,7 @@ mod tests {
         playout.advance(at(start, 3_500), NOTHING);
         playout.starts_at(59_000_000);
         assert!(playout.resume(to(60_000)));
-        let times = playout.take_times();
+        let times = playout.take_counters();
         assert_eq!((times.paused_us, times.played_us), (2_000_000, 1_000_000));
         assert_eq!((times.startup_us, times.seek_count, times.stall_count), (500_000, 1, 0));
     }

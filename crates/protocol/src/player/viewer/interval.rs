@@ -18,12 +18,10 @@ impl Viewer {
         let Some(session) = &self.session else { return };
         let position_us = session.playout.position_us() + i64::from(session.playout.has_ended());
         let buffer_us = self.buffer_us(position_us);
-        let http = self.client.take_counters();
+        let lasted_us = session.meter.lasted_us(now);
         let edge = self.edge();
         let date_us = self.lanes.iter().find_map(|lane| lane.date_us(position_us));
         let unix_us = self.unix_us(now);
-        let peers = self.take_peer_counters(now);
-        let tracker = self.tracker.as_mut().map(Tracker::take_counters).unwrap_or_default();
         let Some(session) = &mut self.session else { return };
         let has_begun = session.playout.start_awaited_since().is_none();
         let live = edge.filter(|edge| session.is_positioned && has_begun && !edge.has_ended);
@@ -43,18 +41,18 @@ impl Viewer {
                 ahead_us as f64 / 1e6
             ));
         }
-        let times = session.playout.take_times();
-        session.follower.stalled(times.stall_count);
+        let mut counters = session.playout.take_counters();
+        session.follower.stalled(counters.stall_count);
+        counters += self.client.take_counters();
+        self.lanes.iter_mut().for_each(|lane| counters += lane.take_peer_counters(now, lasted_us));
+        self.tracker.iter_mut().for_each(|tracker| counters += tracker.take_counters());
         let mut end = IntervalEnd {
-            times,
-            http,
+            counters,
             timeline: &mut self.timeline,
             position_us,
             buffer_us,
             start_awaited_since: session.playout.start_awaited_since(),
             live,
-            peers,
-            tracker,
         };
         let client = &mut self.client;
         session.meter.end_interval(now, &mut end, |observation| client.life.observe(observation));

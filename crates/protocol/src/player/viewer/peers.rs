@@ -8,9 +8,7 @@ use std::time::Instant;
 use super::Viewer;
 use crate::participant::{Channel, ChannelError, Message, Open, Opening, Output};
 use crate::player::lane::Lane;
-use crate::player::p2p::{
-    Describe, Described, Id, PEERS, PeerCounters, PeerOptions, Tracker, TrackerOutput,
-};
+use crate::player::p2p::{Describe, Described, Id, PEERS, PeerOptions, Tracker, TrackerOutput};
 
 /// The channel of the tracker.
 pub(super) const TRACKER: Channel = Channel(1);
@@ -154,14 +152,5 @@ impl Viewer {
             };
             self.client.life.push(output);
         }
-    }
-
-    /// What was exchanged with peers since the last call.
-    pub(super) fn take_peer_counters(&mut self, now: Instant) -> PeerCounters {
-        let mut sum = PeerCounters::default();
-        for lane in &mut self.lanes {
-            sum += lane.take_peer_counters(now);
-        }
-        sum
     }
 }

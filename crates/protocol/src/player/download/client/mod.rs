@@ -8,7 +8,8 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, HeaderValue, RANGE};
 use http::{Method, StatusCode};
 use throng_media::quality::WallClock;
 use throng_observation::{
-    Detail, Failure, FailureReason, MediaPath, Observation, RefusedDestination, Url,
+    Detail, Failure, FailureReason, MediaPath, Observation, PlaybackCounters, RefusedDestination,
+    Url,
 };
 use throng_scenario::{CredentialsPolicy, HttpVersionPolicy, IpProtocol, Secret};
 use url::{Host, Origin};
@@ -27,18 +28,6 @@ mod permission;
 
 /// Connections whose figures are kept; of more, the oldest are forgotten.
 const CONNECTIONS_MAX: usize = 16;
-
-/// Counts since they were last taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::player) struct HttpCounters {
-    pub(in crate::player) requests: u64,
-    pub(in crate::player) requests_failed: u64,
-    pub(in crate::player) connections: u64,
-    pub(in crate::player) retransmitted: u64,
-    pub(in crate::player) received_out_of_order: u64,
-    /// Responses over HTTP/1.1, HTTP/2, HTTP/3.
-    pub(in crate::player) responses: [u64; 3],
-}
 
 /// The client of one player.
 pub(in crate::player) struct HttpClient {
@@ -59,7 +48,7 @@ pub(in crate::player) struct HttpClient {
     may_reach: MayReach,
     head_timeout: Duration,
     next_fetch: u32,
-    counters: HttpCounters,
+    counters: PlaybackCounters,
     /// The last figures of each connection.
     connections: Vec<TransportState>,
     has_reported_phases: bool,
@@ -89,7 +78,7 @@ impl HttpClient {
             may_reach,
             head_timeout,
             next_fetch: 0,
-            counters: HttpCounters::default(),
+            counters: PlaybackCounters::default(),
             connections: Vec::new(),
             has_reported_phases: false,
             path: None,
@@ -259,12 +248,12 @@ impl HttpClient {
         if !std::mem::replace(&mut self.has_reported_phases, true) {
             self.life.extend(opening.phases().map(Output::Observed));
         }
-        let (path, at) = match head.version {
-            http::Version::HTTP_3 => (MediaPath::Http3, 2),
-            http::Version::HTTP_2 => (MediaPath::Http2, 1),
-            _ => (MediaPath::Http1, 0),
+        let (path, responses) = match head.version {
+            http::Version::HTTP_3 => (MediaPath::Http3, &mut self.counters.responses_http3),
+            http::Version::HTTP_2 => (MediaPath::Http2, &mut self.counters.responses_http2),
+            _ => (MediaPath::Http1, &mut self.counters.responses_http1),
         };
-        self.counters.responses[at] += 1;
+        *responses += 1;
         if self.path.is_none() {
             self.path = Some(path);
             self.life.observe(Observation::Path(path));
@@ -315,8 +304,9 @@ impl HttpClient {
         self.connections.push(state);
     }
 
-    /// Takes the counts since the last call.
-    pub(in crate::player) fn take_counters(&mut self) -> HttpCounters {
+    /// Takes what was counted of requests and connections since the last call; the other sums are
+    /// 0.
+    pub(in crate::player) fn take_counters(&mut self) -> PlaybackCounters {
         std::mem::take(&mut self.counters)
     }
 

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use throng_observation::{Failure, FailureReason, Phase};
+use throng_observation::{Failure, FailureReason, Phase, PlaybackCounters};
 use throng_scenario::PeerEngine;
 
 use super::{QueueKey, SegmentLane, Step};
@@ -11,7 +11,7 @@ use crate::player::download::transfer::TransferError;
 use crate::player::lane::Context;
 use crate::player::lane::segment_download::SegmentDownload;
 use crate::player::manifest::presentation::{Cursor, Found, Segment, Segments};
-use crate::player::p2p::{Found as FoundPeer, PeerCounters, PeerLane, Queued, Shelf};
+use crate::player::p2p::{Found as FoundPeer, PeerLane, Queued, Shelf};
 
 /// How long played segments of live streams are kept for others (`highDemandTimeWindow` behind the
 /// position).
@@ -47,8 +47,12 @@ impl SegmentLane {
         self.peers.as_deref_mut()
     }
 
-    pub(in crate::player) fn take_peer_counters(&mut self, now: Instant) -> PeerCounters {
-        self.peers.as_mut().map(|peers| peers.take_counters(now)).unwrap_or_default()
+    pub(in crate::player) fn take_peer_counters(
+        &mut self,
+        now: Instant,
+        lasted_us: u64,
+    ) -> PlaybackCounters {
+        self.peers.as_mut().map(|peers| peers.take_counters(now, lasted_us)).unwrap_or_default()
     }
 
     /// Goes on with what peers and server deliver, and takes the segment that the player waits for.

@@ -2,11 +2,10 @@
 //! takes it.
 
 use std::net::SocketAddr;
-use std::ops::AddAssign;
 use std::time::{Duration, Instant};
 
 use throng_media::timing::{IndexCache, InitSegment, Program, WholeSegment};
-use throng_observation::{Detail, Failure, Url, seed};
+use throng_observation::{Detail, Failure, PlaybackCounters, Url, seed};
 
 use super::hashes::Hashes;
 use super::loader::{Action, Loader, Queued};
@@ -61,38 +60,6 @@ impl Shelf<'_> {
     }
 }
 
-/// What a lane exchanged with its peers since it was asked last.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::player) struct PeerCounters {
-    pub(in crate::player) segments: u64,
-    pub(in crate::player) received_bytes: u64,
-    pub(in crate::player) uploaded_bytes: u64,
-    pub(in crate::player) failed: u64,
-    /// Segments of the server that are loaded again because their hash did not come in time.
-    pub(in crate::player) hash_reloads: u64,
-    /// Peers at the moment.
-    pub(in crate::player) peers: u32,
-    /// Data channels to peers at the moment.
-    pub(in crate::player) channels: u32,
-    /// Bytes of segments over data channels, of all that came and was sent.
-    pub(in crate::player) channel_received_bytes: u64,
-    pub(in crate::player) channel_sent_bytes: u64,
-}
-
-impl AddAssign for PeerCounters {
-    fn add_assign(&mut self, other: Self) {
-        self.segments += other.segments;
-        self.received_bytes += other.received_bytes;
-        self.uploaded_bytes += other.uploaded_bytes;
-        self.hash_reloads += other.hash_reloads;
-        self.failed += other.failed;
-        self.peers += other.peers;
-        self.channels += other.channels;
-        self.channel_received_bytes += other.channel_received_bytes;
-        self.channel_sent_bytes += other.channel_sent_bytes;
-    }
-}
-
 /// A segment that the server delivers.
 struct FromServer {
     number: u64,
@@ -129,7 +96,7 @@ pub(in crate::player) struct PeerLane {
     rate_bps: f64,
     hashes: Option<Hashes>,
     /// What was exchanged in swarms that were left.
-    exchanged: PeerCounters,
+    exchanged: PlaybackCounters,
     next_at: Option<Instant>,
 }
 
@@ -151,7 +118,7 @@ impl PeerLane {
             downloads: Vec::new(),
             unproven: Vec::new(),
             rate_bps: FASTEST_BPS,
-            exchanged: PeerCounters::default(),
+            exchanged: PlaybackCounters::default(),
             next_at: None,
         }
     }
@@ -190,7 +157,7 @@ impl PeerLane {
 
     /// Leaves the swarm, and gives up what is under way.
     pub(in crate::player) fn stop(&mut self, now: Instant, context: &mut Context<'_>) {
-        self.exchanged = PeerCounters { peers: 0, channels: 0, ..self.take_counters(now) };
+        self.exchanged = self.take_counters(now, 0);
         for download in self.downloads.drain(..) {
             download.media.cancel(context.client);
         }
@@ -554,27 +521,30 @@ impl PeerLane {
         loader.held(number).is_none() && loader.has_failed(now, number)
     }
 
-    /// What was exchanged since the last call.
-    pub(in crate::player) fn take_counters(&mut self, now: Instant) -> PeerCounters {
+    /// What was exchanged in the time since the last call, which lasted so long; the other sums are
+    /// 0.
+    pub(in crate::player) fn take_counters(
+        &mut self,
+        now: Instant,
+        lasted_us: u64,
+    ) -> PlaybackCounters {
         let mut counters = std::mem::take(&mut self.exchanged);
         let Some((_, loader)) = &mut self.loader else { return counters };
         let received = loader.take_received();
         let shared = loader.neighbours().membership().take_shared(now);
-        counters += PeerCounters {
-            segments: received.segments,
-            received_bytes: received.bytes,
-            uploaded_bytes: shared.uploaded_bytes,
-            failed: received.failed,
-            ..PeerCounters::default()
-        };
-        counters.peers = shared.peers;
+        counters.peer_segments += received.segments;
+        counters.peer_bytes += received.bytes;
+        counters.peer_failures += received.failed;
+        counters.uploaded_bytes += shared.uploaded_bytes;
+        counters.peers_us += u64::from(shared.peers) * lasted_us;
         if let Some(channels) = loader.neighbours_mut().channels() {
             let over_channels = channels.take_counters();
             counters.channel_received_bytes += over_channels.received_bytes;
             counters.channel_sent_bytes += over_channels.sent_bytes;
             counters.uploaded_bytes += over_channels.sent_bytes;
-            counters.channels = u32::try_from(channels.degree()).unwrap_or(u32::MAX);
-            counters.peers += counters.channels;
+            let channels_us = channels.degree() as u64 * lasted_us;
+            counters.channels_us += channels_us;
+            counters.peers_us += channels_us;
         }
         counters
     }

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use throng_observation::Url;
+use throng_observation::{PlaybackCounters, Url};
 use throng_scenario::PeerEngine;
 
 mod description;
@@ -81,17 +81,6 @@ pub(in crate::player) struct Found {
     pub(in crate::player) answered: Option<(Id, String)>,
 }
 
-/// Counts since they were last taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::player) struct TrackerCounters {
-    pub(in crate::player) announces: u64,
-    pub(in crate::player) offers_received: u64,
-    pub(in crate::player) answers_received: u64,
-    pub(in crate::player) bytes_sent: u64,
-    pub(in crate::player) bytes_received: u64,
-    pub(in crate::player) reconnects: u64,
-}
-
 /// The client.
 #[derive(Debug)]
 pub(in crate::player) struct Tracker {
@@ -102,7 +91,7 @@ pub(in crate::player) struct Tracker {
     swarms: Vec<Entered>,
     /// Open offers: their swarms, and until when they are answered.
     offers: HashMap<Id, (usize, Instant)>,
-    counters: TrackerCounters,
+    counters: PlaybackCounters,
     has_complained: bool,
     outputs: Vec<TrackerOutput>,
     rng: fastrand::Rng,
@@ -136,7 +125,7 @@ impl Tracker {
             retries: 0,
             swarms: Vec::new(),
             offers: HashMap::new(),
-            counters: TrackerCounters::default(),
+            counters: PlaybackCounters::default(),
             has_complained: false,
             outputs: Vec::new(),
             rng: fastrand::Rng::with_seed(seed),
@@ -223,7 +212,7 @@ impl Tracker {
         if matches!(self.state, State::Idle | State::Broken { .. }) {
             return;
         }
-        self.counters.reconnects += 1;
+        self.counters.tracker_reconnects += 1;
         // Proxies close a WebSocket that is silent for a minute or so: the page notices nothing but
         // that it cannot be opened again.
         if matches!(self.state, State::Opening) {
@@ -243,7 +232,7 @@ impl Tracker {
         text: &str,
         describe: &mut dyn Describe,
     ) -> Option<Found> {
-        self.counters.bytes_received += text.len() as u64;
+        self.counters.tracker_bytes_received += text.len() as u64;
         let said =
             (text.len() <= MESSAGE_LEN_MAX).then(|| serde_json::from_str::<TrackerMessage>(text));
         let Some(Ok(said)) = said else {
@@ -365,7 +354,7 @@ impl Tracker {
     fn send(&mut self, message: &impl serde::Serialize) {
         // Strings and numbers always become JSON.
         let text = serde_json::to_string(message).unwrap_or_default();
-        self.counters.bytes_sent += text.len() as u64;
+        self.counters.tracker_bytes_sent += text.len() as u64;
         self.outputs.push(TrackerOutput::Send(text));
     }
 
@@ -389,7 +378,8 @@ impl Tracker {
         std::mem::take(&mut self.outputs)
     }
 
-    pub(in crate::player) fn take_counters(&mut self) -> TrackerCounters {
+    /// Takes what was counted since the last call; sums that are not of a tracker are 0.
+    pub(in crate::player) fn take_counters(&mut self) -> PlaybackCounters {
         std::mem::take(&mut self.counters)
     }
 }
@@ -437,7 +427,7 @@ pub fn read_any_tracker(bytes: &[u8], now: Instant) -> usize {
         tracker.tick(at, &mut Nowhere);
     }
     tracker.close();
-    tracker.take_counters().bytes_sent as usize
+    tracker.take_counters().tracker_bytes_sent as usize
 }
 
 #[cfg(test)]

@@ -210,5 +210,5 @@ fn a_socket_that_was_open_may_be_closed_and_one_that_cannot_be_opened_is_an_anom
     let (of_idle, again_at) = complaints(now + Duration::from_secs(60));
     assert_eq!(of_idle, 0);
     assert_eq!(complaints(again_at).0, 1, "refused");
-    assert_eq!(tracker.take_counters().reconnects, 2);
+    assert_eq!(tracker.take_counters().tracker_reconnects, 2);
 }
