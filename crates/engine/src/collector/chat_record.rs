@@ -16,15 +16,11 @@ pub(super) struct ChatRecord {
 }
 
 impl ChatRecord {
-    /// Adds an interval, which counts to `second`. Returns whether it is the first that does: the
-    /// rest of a second, with which a participant ends, may count to the same as the interval
-    /// before.
-    pub(super) fn add(&mut self, interval: &ChatInterval, second: i64, bad_if: &BadIf) -> bool {
-        let is_first = self.heard_s.is_none_or(|heard_s| second > heard_s);
+    /// Adds an interval, which counts to `second`.
+    pub(super) fn add(&mut self, interval: &ChatInterval, second: i64, bad_if: &BadIf) {
         self.has_joined |= interval.is_joined;
         self.heard_s = self.heard_s.max(Some(second));
         self.quality.add(second, SecondNote::new(broken_clauses(interval, bad_if), 0));
-        is_first
     }
 
     pub(super) fn has_joined(&self) -> bool {
@@ -64,20 +60,6 @@ mod tests {
     use throng_observation::ChatCounters;
 
     use super::*;
-
-    #[test]
-    fn a_participant_counts_once_in_a_second_in_which_the_rest_of_another_ends_too() {
-        let interval = ChatInterval {
-            ended_at: Instant::now(),
-            counters: ChatCounters::default(),
-            delays_us: Vec::new(),
-            occupants: 3,
-            is_joined: true,
-        };
-        let mut record = ChatRecord::default();
-        let counts = [0, 1, 2, 2, 3].map(|second| record.add(&interval, second, &BadIf::default()));
-        assert_eq!(counts, [true, true, true, false, true]);
-    }
 
     #[test]
     fn a_second_is_bad_outside_the_room_and_with_a_message_that_is_late_or_missing() {

@@ -14,8 +14,8 @@ impl Collector {
         let ended_at = self.config.clock.run_time(interval.ended_at);
         let second = middle(ended_at, within_a_second(INTERVAL_US)).max(self.open);
         let Some(record) = self.participants.get_mut(id) else { return };
-        let is_first = record.chat(interval, second, &self.config.bad_if);
-        self.seconds.chat(second, record.cohort(), interval, is_first);
+        self.seconds.add(second, id, record.cohort(), interval);
+        record.chat(interval, second, &self.config.bad_if);
         if interval.is_joined {
             self.mark_played(id, ended_at, within_a_second(INTERVAL_US));
         }

@@ -93,7 +93,7 @@ impl Collector {
         let ended_at = self.config.clock.run_time(interval.ended_at);
         let length_us = within_a_second(interval.counters.active_us.into());
         let middle = middle(ended_at, length_us).max(self.open);
-        self.seconds.interval(middle, id, record.cohort(), &interval);
+        self.seconds.add(middle, id, record.cohort(), &interval);
         record.interval(&interval, middle, &self.config.bad_if);
         if interval.counters.packets_original > 0 {
             self.mark_played(id, ended_at, length_us);
@@ -118,7 +118,7 @@ impl Collector {
         let ended_at = self.config.clock.run_time(interval.ended_at);
         // Assigned as received intervals are, so that both are compared in the same second.
         let second = middle(ended_at, within_a_second(interval.length.as_micros())).max(self.open);
-        self.seconds.sent(second, id, record.cohort(), interval);
+        self.seconds.add(second, id, record.cohort(), interval);
         if let Some(pause_us) = pauses::own_pause_us(interval) {
             let began = RunTime(ended_at.0 - within_a_second(interval.length.as_micros()));
             // Its receivers' intervals begin at other times than its own.

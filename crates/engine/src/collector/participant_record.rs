@@ -434,10 +434,9 @@ impl ParticipantRecord {
         self.player.get_or_insert_default().add(interval, times, first_start_since, bad_if);
     }
 
-    /// Adds an interval of its chat, which counts to `second`. Returns whether it is the first that
-    /// does.
-    pub(super) fn chat(&mut self, interval: &ChatInterval, second: i64, bad_if: &BadIf) -> bool {
-        self.chat.get_or_insert_default().add(interval, second, bad_if)
+    /// Adds an interval of its chat, which counts to `second`.
+    pub(super) fn chat(&mut self, interval: &ChatInterval, second: i64, bad_if: &BadIf) {
+        self.chat.get_or_insert_default().add(interval, second, bad_if);
     }
 
     /// Its row, and those of its tracks and its player if `with_tracks`.

@@ -16,7 +16,7 @@ impl Collector {
             within_a_second(counters.active_us.saturating_add(counters.paused_us).into());
         let second = middle(ended_at, length_us).max(self.open);
         let Some(record) = self.participants.get_mut(id) else { return };
-        self.seconds.playback(second, id, record.cohort(), interval);
+        self.seconds.add(second, id, record.cohort(), interval);
         let times = IntervalTimes {
             began: RunTime(ended_at.0 - length_us),
             second,
