@@ -3,17 +3,11 @@
 use std::time::Duration;
 
 use crate::keys::Usual::{Required, Said, Stored};
-use crate::keys::{Keyed, Maybe, Text, Whole, keys, time};
+use crate::keys::{Keyed, Maybe, Whole, keys, text, time};
 use crate::target::Target;
 
 /// Most browsers: a large machine decodes for no more.
 const BROWSERS_MAX: u64 = 16;
-/// A browser's executable.
-const PROGRAM: Text = Text {
-    expected: "the path of a program",
-    if_empty: Some("write browser = \"/usr/bin/chromium\", or leave it out"),
-};
-
 /// The canaries of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Canary {
@@ -40,7 +34,8 @@ impl Keyed for Canary {
         /// interval between their joins
         "every": every = time("1s"), Stored;
         /// path of the browser's executable
-        "browser": browser = Maybe(PROGRAM), Said("the first Chromium or Chrome in `PATH`");
+        "browser": browser = Maybe(text("the path of a program", "/usr/bin/chromium")),
+            Said("the first Chromium or Chrome in `PATH`");
     }
 
     fn usual() -> Self {

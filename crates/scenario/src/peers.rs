@@ -7,7 +7,7 @@ use throng_observation::{Url, seed};
 
 use crate::keys::Usual::{LeftOut, Said};
 use crate::keys::{
-    Address, Key, Keyed, Maybe, SEED_MAX, ShareMilli, Text, Whole, Word, keys, named, time,
+    Address, Key, Keyed, Maybe, SEED_MAX, ShareMilli, Whole, Word, keys, named, text, time,
 };
 use crate::read::{Fields, Reader};
 
@@ -145,7 +145,7 @@ impl Keyed for PeerConfig {
         "tracker": tracker = Maybe(TRACKER),
             Said("viewers know each other, five new ones every 120 s");
         /// what names the swarms
-        "swarm": swarm = Maybe(Text { expected: "a name", if_empty: None }),
+        "swarm": swarm = Maybe(text("a name", "live")),
             Said("the URL of the playlist");
         /// `segments-sha256.json` as PeerTube writes it: fetched until it names each segment
         "hashes": hashes = Maybe(HASHES), Said("none");

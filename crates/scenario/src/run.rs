@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::keys::Usual::{Said, Stored};
-use crate::keys::{Flag, Keyed, Maybe, POSITIVE, Text, Whole, bit_rate, keys, time};
+use crate::keys::{Flag, Keyed, Maybe, POSITIVE, Whole, bit_rate, keys, text, time};
 use crate::read::{Fields, Reader};
 
 /// Summaries are not more frequent.
@@ -99,7 +99,7 @@ impl Keyed for OutputConfig {
 
     keys! {
         /// the run folder
-        "folder": folder = Maybe(Text { expected: "text such as \"runs/monday\"", if_empty: None }),
+        "folder": folder = Maybe(text("text", "runs/monday")),
             Said("`runs/<seconds since 1970>-<process id>`");
         /// also write `series.csv`, `participants.csv`, for players `playback.csv` and
         /// `players.csv`, and for a conference `conference.csv`

@@ -8,8 +8,8 @@ use throng_observation::Url;
 use super::{ChatConfig, ChatMoment, ChatRenames};
 use crate::keys::Usual::{LeftOut, Required, Said, Stored};
 use crate::keys::{
-    By, Flag, Inner, Keyed, Maybe, SEED_MAX, ShareMilli, Table, Whole, Word, keys, time,
-    time_schema,
+    By, Flag, Inner, Keyed, Maybe, Parsed, Problem, SEED_MAX, ShareMilli, Table, Whole, Word, keys,
+    text, time, time_schema,
 };
 use crate::read::{Fields, Node, Reader, Value};
 use crate::target::{Endpoint, Part};
@@ -91,15 +91,24 @@ impl Keyed for ChatMoment {
     }
 }
 
-const BESIDE: By<Box<Endpoint>> = By {
-    read: beside,
-    write: |endpoint| Some(endpoint.display().into()),
+const BESIDE: Parsed<Box<Endpoint>> = Parsed {
+    kind: "the URL of a chat",
+    example: "xmpp+wss://HOST/PATH?room=ROOM@SERVICE",
+    parse: |text| match Endpoint::parse(text) {
+        Ok(endpoint) if endpoint.protocol().part() == Part::Chat => Ok(Box::new(endpoint)),
+        Ok(endpoint) => {
+            Err(format!(" is {}, not a chat", endpoint.protocol().name()).as_str().into())
+        }
+        Err(error) => Err(Problem::of(error)),
+    },
+    write: |endpoint| endpoint.display(),
     schema: |_| {
         let xmpp = "[Xx][Mm][Pp][Pp]";
         let (chat, ws) = ("[Cc][Hh][Aa][Tt]", "[Ww][Ss][Ss]?");
         let pattern = format!(r"^(({xmpp}|{chat})\+{ws}|{chat}\+[Hh][Tt][Tt][Pp][Ss]?)://");
         json!({ "type": "string", "pattern": pattern })
     },
+    is_removable: false,
 };
 
 const MOMENTS: By<Vec<ChatMoment>> = By {
@@ -117,10 +126,17 @@ const MOMENTS: By<Vec<ChatMoment>> = By {
     },
 };
 
-const ORIGIN: By<String> = By {
-    read: origin,
-    write: |origin| Some(origin.as_str().into()),
+const ORIGIN: Parsed<String> = Parsed {
+    parse: |text| {
+        let url = Url::parse(text).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
+        match url.map(|url| url.origin().ascii_serialization()) {
+            Some(origin) if origin == text.trim_end_matches('/') => Ok(origin),
+            _ => Err(" is not an origin".into()),
+        }
+    },
     schema: |_| json!({ "type": "string", "pattern": "^https?://" }),
+    ..text("an origin", "https://www.example.com")
 };
 
 /// With this key the other one is read.
@@ -137,29 +153,6 @@ const NICK_CHANGE_WITHIN: By<ChatRenames> = By {
 };
 
 const TEMPLATE: Inner = Inner("a table such as { join = [\"JOIN {room}\"], say = \"SAY {text}\" }");
-
-/// The chat beside a video.
-fn beside(
-    reader: &mut Reader,
-    fields: &mut Fields<'_>,
-    key: &'static str,
-) -> Option<Box<Endpoint>> {
-    const URL: &str = "\"xmpp+wss://HOST/PATH?room=ROOM@SERVICE\"";
-    let (text, path, node) = reader.text_at(fields, key, URL)?;
-    match Endpoint::parse(&text) {
-        Ok(endpoint) if endpoint.protocol().part() == Part::Chat => {
-            return Some(Box::new(endpoint));
-        }
-        Ok(endpoint) => {
-            let message = format!("`{path}` is {}, not a chat", endpoint.protocol().name());
-            reader.fail(node.span, message, format!("write url = {URL}"));
-        }
-        Err(error) => {
-            reader.fail(node.span, format!("`{path}`: {error}"), format!("write url = {URL}"));
-        }
-    }
-    None
-}
 
 /// Who chooses a nickname, and when.
 fn renames(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ChatRenames> {
@@ -182,20 +175,6 @@ fn renames(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ChatRenames> 
     }
     let share_milli = (share * 1e3).round() as u32;
     Some(ChatRenames { share_milli, within: within.unwrap_or(RENAMED_WITHIN) })
-}
-
-fn origin(reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<String> {
-    let expected = "an origin such as \"https://www.example.com\"";
-    let (text, path, node) = reader.text_at(fields, key, expected)?;
-    let url = Url::parse(&text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-    match url.map(|url| url.origin().ascii_serialization()) {
-        Some(origin) if origin == text.trim_end_matches('/') => Some(origin),
-        _ => {
-            let message = format!("`{path}` is not an origin");
-            reader.fail(node.span, message, "write origin = \"https://www.example.com\"");
-            None
-        }
-    }
 }
 
 fn moments(reader: &mut Reader, node: &Node, path: &str) -> Vec<ChatMoment> {

@@ -196,6 +196,86 @@ fn the_schema_of_a_template_of_server_sent_events_takes_what_is_read() {
 }
 
 #[test]
+fn the_schema_of_a_target_takes_what_is_read() {
+    let validator = validator();
+    let target = "[target]\nurl = \"janus+ws://127.0.0.1/videoroom/1\"\n";
+    for (keys, is_read) in [
+        ("token = \"env:TOKEN\"", true),
+        ("token = \"\"", false),
+        ("token = 5", false),
+        ("rooms = 1000", true),
+        ("rooms = 0", false),
+        ("rooms = 1001", false),
+        ("allow = \"10.0.0.0/8\"", true),
+        ("allow = [\"fd00::/8\", \" 10.0.0.7 \"]", true),
+        ("allow = []", true),
+        ("allow = [\"localhost\"]", false),
+        ("allow = 5", false),
+        ("tls_insecure = \"yes\"", false),
+        ("ice_transport_policy = \"all\"", true),
+        ("ice_transport_policy = \"none\"", false),
+        ("stun = \"STUN:127.0.0.1\"", true),
+        ("stun = \"turn:127.0.0.1\"", false),
+        ("turn = \"TURNS:127.0.0.1\"\nturn_username = \"a\"\nturn_password = \"b\"", true),
+        ("turn = \"stun:127.0.0.1\"\nturn_username = \"a\"\nturn_password = \"b\"", false),
+        ("turn = \"turn:127.0.0.1\"\nturn_username = \"\"\nturn_password = \"b\"", false),
+        ("api_key = \"\"", false),
+        ("room = \"\"", false),
+        ("rtsp_transport = \"quic\"", false),
+        ("more = 1", false),
+    ] {
+        both_take(&validator, &format!("{target}{keys}\n[crowd]\nsize = 3\n"), is_read);
+    }
+    both_take(&validator, "[target]\nrooms = 1\n[crowd]\nsize = 3\n", false);
+}
+
+#[test]
+fn the_schema_of_a_watch_takes_what_is_read() {
+    let validator = validator();
+    let digits = "aB".repeat(32);
+    let (long, longer) = ("x".repeat(4_096), "x".repeat(4_097));
+    for (keys, is_read) in [
+        ("process = \"janus\"".to_owned(), true),
+        ("process = \"/usr/bin/janus\"".into(), false),
+        ("process = \"\"".into(), false),
+        (format!("process = \"{long}\""), true),
+        (format!("process = \"{longer}\""), false),
+        ("unit = \"a/b\"".into(), false),
+        ("cgroup = \"/\"".into(), true),
+        ("cgroup = \"janus\"".into(), false),
+        ("port = 65535".into(), true),
+        ("port = 65536".into(), false),
+        ("target = true".into(), true),
+        ("target = false".into(), false),
+        ("command = \"sleep\"".into(), true),
+        ("command = []".into(), false),
+        (format!("command = {:?}", vec!["a"; 64]), true),
+        (format!("command = {:?}", vec!["a"; 65]), false),
+        ("pid = 1\nname = \"\"".into(), false),
+        ("pid = 1\nevery = 1".into(), false),
+        ("pid = 1\nlogs = []".into(), true),
+        ("pid = 1\nlogs = [\"\"]".into(), false),
+        ("pid = 1\naccess_log = 5".into(), false),
+        ("pid = 1\nmetrics = \"JANUS+WS://127.0.0.1:7188/\"".into(), true),
+        ("pid = 1\nmetrics = [\"ftp://127.0.0.1/\"]".into(), false),
+        ("pid = 1\nprofile = \"full\"".into(), true),
+        ("pid = 1\nprofile = \"10s\"".into(), false),
+        ("pid = 1\nprofile = [{ at = \"10s\" }, { at = \"fail\", for = \"2s\" }]".into(), true),
+        ("pid = 1\nprofile = { at = \"fial\" }".into(), false),
+        ("pid = 1\nprofile = { for = \"2s\" }".into(), false),
+        ("pid = 1\npack = \"\"".into(), false),
+        ("agent = \"tcp://127.0.0.1:7081\"\ntoken = \"env:A\"".into(), true),
+        ("agent = \"TCP://127.0.0.1:7081\"".into(), true),
+        ("agent = \"http://127.0.0.1:7081\"".into(), false),
+        (format!("agent = \"tls://10.0.0.5:1\"\nfingerprint = \"SHA256:{digits}\""), true),
+        (format!("agent = \"tls://10.0.0.5:1\"\nfingerprint = \"{digits}a\""), false),
+    ] {
+        let target = "[target]\nurl = \"http://127.0.0.1/a.m3u8\"\n[crowd]\nsize = 3\n";
+        both_take(&validator, &format!("{target}[[watch]]\n{keys}\n"), is_read);
+    }
+}
+
+#[test]
 fn the_schema_of_arrivals_takes_what_is_read() {
     let validator = validator();
     let viewers = "[target]\nurl = \"http://127.0.0.1/a.m3u8\"\n[crowd]\nsize = 3\narrival = ";

@@ -13,6 +13,8 @@ use crate::room::RoomConfig;
 use crate::run::{Caps, OutputConfig, RunTimes, Stream};
 use crate::scenario::Cohort;
 use crate::tap::Tap;
+use crate::target::TargetTable;
+use crate::watch::WatchTable;
 
 /// The keys of a player that are for live streams, and those that are for requests.
 const OF_LIVE: [&str; 5] = ["latency", "latency_max", "low_latency", "preload_hints", "catch_up"];
@@ -75,12 +77,14 @@ fn with_rows(page: &str, anchor: &str, rows: &str) -> String {
 #[test]
 fn the_tables_of_the_docs_equal_the_declarations() {
     let of_scenario = [
+        ("## `[target]`\n", rows::<TargetTable>()),
         ("## `[crowd]`\n", rows::<Cohort>()),
         ("### Published media: `publish`\n", rows::<PublishTable>()),
         ("## `[conversation]`\n", rows::<Conversation>()),
         ("## `[room]`\n", rows::<RoomConfig>()),
         ("## `[run]`\n", rows::<RunTimes>()),
         ("## `[stream]`\n", rows::<Stream>()),
+        ("## `[[watch]]`\n", rows::<WatchTable>()),
         ("## `[tap]`\n", rows::<Tap>()),
         ("## `[canary]`\n", rows::<Canary>()),
         ("## `[output]`\n", rows::<OutputConfig>()),

@@ -1,6 +1,8 @@
 //! How values are written in a file.
 
+use std::fmt::Display;
 use std::marker::PhantomData;
+use std::str::FromStr;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -10,9 +12,10 @@ use throng_observation::Url;
 
 use super::{Keyed, Table};
 use crate::file;
+use crate::network::NetworkError;
 use crate::read::{Fields, Node, Reader, token};
 use crate::secret::{HIDDEN, TokenSource};
-use crate::units::{self, UnitError};
+use crate::units;
 use crate::url_template::WITH_NAMES;
 
 /// The largest seed: TOML has no larger numbers.
@@ -30,57 +33,179 @@ pub(crate) trait Form<V> {
     fn schema(&self, of: PhantomData<V>, generator: &mut SchemaGenerator) -> Json;
 }
 
-/// A number with its unit, as text.
-pub(crate) struct Quantity<V> {
-    example: &'static str,
-    parse: fn(&str) -> Result<V, UnitError>,
-    write: fn(V) -> String,
-    schema: fn(&mut SchemaGenerator) -> Schema,
+/// What is wrong with a text.
+pub(crate) struct Problem {
+    /// As it is said behind the path.
+    what: String,
+    /// What to write; `None`: the example.
+    help: Option<String>,
 }
 
+impl Problem {
+    /// That of a text about which there is more to say than what to write.
+    pub(crate) fn new(what: impl Into<String>, help: impl Into<String>) -> Self {
+        Self { what: what.into(), help: Some(help.into()) }
+    }
+
+    /// An error of another reader.
+    pub(crate) fn of(error: impl Display) -> Self {
+        Self { what: format!(": {error}"), help: None }
+    }
+}
+
+impl From<&str> for Problem {
+    fn from(what: &str) -> Self {
+        Self { what: what.to_owned(), help: None }
+    }
+}
+
+/// A value that is written as text.
+pub(crate) struct Parsed<V> {
+    /// What is expected.
+    pub(crate) kind: &'static str,
+    pub(crate) example: &'static str,
+    pub(crate) parse: fn(&str) -> Result<V, Problem>,
+    pub(crate) write: fn(&V) -> String,
+    pub(crate) schema: fn(&mut SchemaGenerator) -> Json,
+    /// An empty override is no value: it removes that of the file.
+    pub(crate) is_removable: bool,
+}
+
+impl<V> Parsed<V> {
+    /// The value of a text that is at a path.
+    pub(crate) fn of_text(
+        &self,
+        reader: &mut Reader,
+        (text, path, node): (&str, &str, &Node),
+    ) -> Option<V> {
+        if self.is_removable && text.is_empty() && node.span.source > 0 {
+            return None;
+        }
+        match (self.parse)(text) {
+            Ok(value) => Some(value),
+            Err(Problem { what, help }) => {
+                let key = path.rsplit('.').next().unwrap_or_default();
+                let help = help.unwrap_or_else(|| format!("write {key} = \"{}\"", self.example));
+                reader.fail(node.span, format!("`{path}`{what}"), help);
+                None
+            }
+        }
+    }
+}
+
+impl<V> Form<V> for Parsed<V> {
+    fn read(&self, reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<V> {
+        let expected = format!("{} such as \"{}\"", self.kind, self.example);
+        let (text, path, node) = reader.text_at(fields, key, &expected)?;
+        self.of_text(reader, (&text, &path, node))
+    }
+
+    fn write(&self, value: &V) -> Option<Json> {
+        Some((self.write)(value).into())
+    }
+
+    fn schema(&self, _of: PhantomData<V>, generator: &mut SchemaGenerator) -> Json {
+        (self.schema)(generator)
+    }
+}
+
+/// What numbers with units are.
+const WITH_UNIT: &str = "text with a unit";
+
 /// A length of time.
-pub(crate) fn time(example: &'static str) -> Quantity<Duration> {
-    Quantity {
+pub(crate) const fn time(example: &'static str) -> Parsed<Duration> {
+    Parsed {
+        kind: WITH_UNIT,
         example,
-        parse: units::duration,
-        write: units::write_duration,
-        schema: SchemaGenerator::subschema_for::<file::Duration>,
+        parse: |text| units::duration(text).map_err(Problem::of),
+        write: |time| units::write_duration(*time),
+        schema: time_schema,
+        is_removable: false,
     }
 }
 
 /// Bits per second.
-pub(crate) fn bit_rate(example: &'static str) -> Quantity<f64> {
-    Quantity {
+pub(crate) const fn bit_rate(example: &'static str) -> Parsed<f64> {
+    Parsed {
+        kind: WITH_UNIT,
         example,
-        parse: units::bit_rate,
-        write: units::write_bit_rate,
-        schema: SchemaGenerator::subschema_for::<file::BitRate>,
+        parse: |text| units::bit_rate(text).map_err(Problem::of),
+        write: |bits_per_s| units::write_bit_rate(*bits_per_s),
+        schema: |generator| generator.subschema_for::<file::BitRate>().to_value(),
+        is_removable: false,
     }
 }
 
 /// Events per second, more than none.
-pub(crate) fn rate(example: &'static str) -> Quantity<f64> {
-    Quantity {
-        example,
-        parse: units::rate_above_0,
+pub(crate) const fn rate(example: &'static str) -> Parsed<f64> {
+    Parsed {
+        parse: |text| units::rate_above_0(text).map_err(Problem::of),
         write: |per_s| format!("{per_s}/s"),
-        schema: SchemaGenerator::subschema_for::<file::Rate>,
+        schema: |generator| generator.subschema_for::<file::Rate>().to_value(),
+        ..bit_rate(example)
     }
 }
 
-impl<V: Copy> Form<V> for Quantity<V> {
-    fn read(&self, reader: &mut Reader, fields: &mut Fields<'_>, key: &'static str) -> Option<V> {
-        reader.quantity(fields, key, self.example, self.parse)
+/// Several such values, one or a list of as many.
+pub(crate) struct Several<V> {
+    pub(crate) of: Parsed<V>,
+    pub(crate) least: usize,
+    pub(crate) most: usize,
+}
+
+impl<V> Form<Vec<V>> for Several<V> {
+    fn read(
+        &self,
+        reader: &mut Reader,
+        fields: &mut Fields<'_>,
+        key: &'static str,
+    ) -> Option<Vec<V>> {
+        let (path, node) = (fields.path_of(key), fields.get(key)?);
+        let expected = format!("a list of {} such as [\"{}\"]", self.of.kind, self.of.example);
+        let texts = reader.texts(fields, key, &expected);
+        let count = node.one_or_many().len();
+        if count < self.least {
+            reader.fail(node.span, format!("`{path}` is empty"), format!("write {expected}"));
+        } else if count > self.most {
+            let message = format!("`{path}` has more than {} entries", self.most);
+            reader.fail(node.span, message, "remove some");
+        }
+        let value = |(text, node): &(String, &Node)| self.of.of_text(reader, (text, &path, node));
+        Some(texts.iter().filter_map(value).collect())
     }
 
-    fn write(&self, value: &V) -> Option<Json> {
-        Some((self.write)(*value).into())
+    fn write(&self, value: &Vec<V>) -> Option<Json> {
+        Some(value.iter().map(self.of.write).collect())
     }
 
-    fn schema(&self, _of: PhantomData<V>, generator: &mut SchemaGenerator) -> Json {
-        (self.schema)(generator).to_value()
+    fn schema(&self, _of: PhantomData<Vec<V>>, generator: &mut SchemaGenerator) -> Json {
+        let (least, most, item) = (self.least, self.most, (self.of.schema)(generator));
+        let list = json!({ "type": "array", "minItems": least, "maxItems": most, "items": item });
+        json!({ "anyOf": [item, list] })
     }
 }
+
+/// Networks or ranges of addresses, which are called so.
+pub(crate) const fn networks<V: FromStr<Err = NetworkError> + Display>(
+    kind: &'static str,
+    example: &'static str,
+) -> Several<V> {
+    let of: Parsed<V> = Parsed {
+        kind,
+        example,
+        parse: |text| {
+            let problem =
+                |error: NetworkError| Problem::new(format!(": {}", error.message()), error.help());
+            text.parse::<V>().map_err(problem)
+        },
+        write: V::to_string,
+        schema: |_| json!({ "type": "string", "pattern": "^[-0-9A-Fa-f:./ ]+$" }),
+        is_removable: false,
+    };
+    Several { of, least: 0, most: NETWORKS_MAX }
+}
+/// Most of a list.
+const NETWORKS_MAX: usize = 10_000;
 
 /// A whole number between two.
 pub(crate) struct Whole(pub(crate) u64, pub(crate) u64);
@@ -163,37 +288,47 @@ impl Form<bool> for Flag {
     }
 }
 
-/// Text, with what is expected of it.
-pub(crate) struct Text {
-    pub(crate) expected: &'static str,
-    /// What to write in place of an empty one; `None`: it may be empty.
-    pub(crate) if_empty: Option<&'static str>,
+/// Text that may be given to the kernel: 1 to 4096 bytes, none of them 0.
+pub(crate) const fn text(kind: &'static str, example: &'static str) -> Parsed<String> {
+    Parsed {
+        kind,
+        example,
+        parse: fit,
+        write: String::clone,
+        schema: |_| text_schema(r"^[^\x00]+$"),
+        is_removable: true,
+    }
+}
+/// The longest text, bytes.
+const TEXT_BYTES_MAX: usize = 4_096;
+
+/// Such a text.
+pub(crate) fn fit(text: &str) -> Result<String, Problem> {
+    match text.len() {
+        0 => Err(" is empty".into()),
+        1..=TEXT_BYTES_MAX if !text.contains('\0') => Ok(text.to_owned()),
+        _ => Err(" is too long, or has a zero byte".into()),
+    }
 }
 
-impl Form<String> for Text {
-    fn read(
-        &self,
-        reader: &mut Reader,
-        fields: &mut Fields<'_>,
-        key: &'static str,
-    ) -> Option<String> {
-        let (text, path, node) = reader.text_at(fields, key, self.expected)?;
-        if let Some(help) = self.if_empty.filter(|_| text.is_empty()) {
-            reader.fail(node.span, format!("`{path}` is empty"), help);
-        }
-        Some(text)
-    }
+/// The schema of such texts that have a pattern.
+pub(crate) fn text_schema(pattern: &str) -> Json {
+    json!({ "type": "string", "minLength": 1, "maxLength": TEXT_BYTES_MAX, "pattern": pattern })
+}
 
-    fn write(&self, value: &String) -> Option<Json> {
-        Some(value.as_str().into())
-    }
+/// The name of a part of the run in reports. Its reader checks that it [`is_name`], and that no
+/// other part has it.
+pub(crate) const NAME: By<String> = By {
+    read: |reader, fields, key| reader.text_of(fields, key, "text"),
+    write: |name| Some(name.as_str().into()),
+    schema: |_| json!({ "type": "string", "minLength": 1, "maxLength": NAME_CHARS_MAX }),
+};
+/// The longest one.
+const NAME_CHARS_MAX: usize = 64;
 
-    fn schema(&self, _of: PhantomData<String>, _generator: &mut SchemaGenerator) -> Json {
-        match self.if_empty {
-            Some(_) => json!({ "type": "string", "minLength": 1 }),
-            None => json!({ "type": "string" }),
-        }
-    }
+/// Whether a text may be such a name.
+pub(crate) fn is_name(text: &str) -> bool {
+    (1..=NAME_CHARS_MAX).contains(&text.chars().count()) && !text.chars().any(char::is_control)
 }
 
 /// A URL of some schemes without a user. It is written without what may be a secret of its query.
@@ -251,7 +386,11 @@ pub(crate) fn in_any_case(word: &str) -> String {
     word.chars().map(pattern).collect()
 }
 
-/// A secret, or where it is kept. The secret itself is not written.
+/// A secret, or where it is kept. In place of the secret `…` is written, which nobody can run.
+pub(crate) const SECRET: By<TokenSource> =
+    By { write: |secret| Some(secret.to_string().into()), ..SECRET_LEFT_OUT };
+
+/// The same, but a secret itself is not written.
 pub(crate) const SECRET_LEFT_OUT: By<TokenSource> = By {
     read: |reader, fields, key| {
         let path = fields.path_of(key);

@@ -14,8 +14,9 @@ use crate::read::{Fields, Reader};
 
 mod forms;
 pub(crate) use forms::{
-    Address, AsFile, By, Flag, Form, Inner, Maybe, POSITIVE, SECRET_LEFT_OUT, SEED_MAX, Share,
-    ShareMilli, Text, Whole, bit_rate, in_any_case, rate, time, time_schema, url_pattern,
+    Address, AsFile, By, Flag, Form, Inner, Maybe, NAME, POSITIVE, Parsed, Problem, SECRET,
+    SECRET_LEFT_OUT, SEED_MAX, Several, Share, ShareMilli, Whole, bit_rate, fit, in_any_case,
+    is_name, networks, rate, text, text_schema, time, time_schema, url_pattern,
 };
 mod names;
 pub(crate) use names::{NameOf, Named, Word, named};

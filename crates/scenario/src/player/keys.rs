@@ -6,7 +6,9 @@ use serde_json::json;
 
 use super::PlayerConfig;
 use crate::keys::Usual::{LeftOut, Said};
-use crate::keys::{By, Flag, Keyed, Maybe, SEED_MAX, Whole, Word, keys, time, time_schema};
+use crate::keys::{
+    By, Flag, Keyed, Maybe, Parsed, Problem, SEED_MAX, Whole, Word, keys, time, time_schema,
+};
 use crate::playback::{AtEnd, PlaybackPosition, UserHabits};
 use crate::read::{Fields, Reader, har, http, peers};
 use crate::units;
@@ -98,15 +100,19 @@ impl Keyed for PlayerConfig {
     }
 }
 
-const POSITION: By<PlaybackPosition> = By {
-    read: position,
-    write: |position| {
-        Some(match position {
-            PlaybackPosition::Random => "random".into(),
-            PlaybackPosition::At(time) => units::write_duration(*time).into(),
-        })
+const POSITION: Parsed<PlaybackPosition> = Parsed {
+    kind: "\"random\", or a time",
+    example: "90s",
+    parse: |text| match text {
+        "random" => Ok(PlaybackPosition::Random),
+        text => units::duration(text).map(PlaybackPosition::At).map_err(Problem::of),
+    },
+    write: |position| match position {
+        PlaybackPosition::Random => "random".into(),
+        PlaybackPosition::At(time) => units::write_duration(*time),
     },
     schema: |generator| json!({ "anyOf": [{ "const": "random" }, time_schema(generator)] }),
+    is_removable: false,
 };
 
 /// With this key the others of the user's habits are read.
@@ -171,26 +177,6 @@ const REPEAT: By<AtEnd> = By {
     write: |at_end| Some((*at_end == AtEnd::Repeat).into()),
     schema: |_| json!({ "type": "boolean" }),
 };
-
-fn position(
-    reader: &mut Reader,
-    fields: &mut Fields<'_>,
-    key: &'static str,
-) -> Option<PlaybackPosition> {
-    let expected = "\"random\", or a time such as \"90s\"";
-    let (text, path, node) = reader.text_at(fields, key, expected)?;
-    if text == "random" {
-        return Some(PlaybackPosition::Random);
-    }
-    match units::duration(&text) {
-        Ok(time) => Some(PlaybackPosition::At(time)),
-        Err(error) => {
-            let help = "write position = \"random\", or a time such as \"90s\"";
-            reader.fail(node.span, format!("`{path}`: {error}"), help);
-            None
-        }
-    }
-}
 
 /// Times of recordings, against each other.
 fn check_times(reader: &mut Reader, fields: &mut Fields<'_>, config: &PlayerConfig) {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Node, Span, Value};
-use crate::keys::{self, Keyed as _};
+use crate::keys::{self, Keyed as _, is_name};
 use crate::scenario::Cohort;
 
 /// More cohorts than a report could show.
@@ -59,9 +59,7 @@ pub(super) fn crowd(
         let name_node = fields.get("name");
         let name =
             name_node.and_then(|node| reader.text(node, &path, "text")).unwrap_or(default_name);
-        let is_short =
-            (1..=64).contains(&name.chars().count()) && !name.chars().any(char::is_control);
-        if !is_short || !names.insert(name.clone()) {
+        if !is_name(&name) || !names.insert(name.clone()) {
             let message = format!("`{path}.name` must be unique and have 1 to 64 characters");
             let span = name_node.map_or(item.span, |node| node.span);
             reader.fail(span, message, "give each [[crowd]] its own name");

@@ -1,12 +1,10 @@
 //! Reads typed values from the tree and collects every error with its location.
 
 use std::ops::Range;
-use std::str::FromStr;
 
 use super::tree::{Entry, Node, Sources, Span, Value, value_of};
 use crate::diagnostic::Diagnostic;
 use crate::keys::Named;
-use crate::network::NetworkError;
 use crate::suggestion::nearest;
 use crate::units::UnitError;
 
@@ -148,6 +146,11 @@ impl Reader {
 
     pub(crate) fn is_clean(&self) -> bool {
         self.diagnostics.is_empty()
+    }
+
+    /// Whether an error is about this value.
+    pub(crate) fn has_error_at(&self, span: Span) -> bool {
+        self.diagnostics.iter().any(|(at, _)| *at == Some(span))
     }
 
     /// Reports the keys that have not been read.
@@ -377,27 +380,6 @@ impl Reader {
         key: &'static str,
     ) -> Option<T> {
         self.word(fields, key, &T::names()).and_then(|name| T::of_name(&name))
-    }
-
-    /// A list of networks or addresses.
-    pub(crate) fn networks<T: FromStr<Err = NetworkError>>(
-        &mut self,
-        fields: &mut Fields<'_>,
-        key: &'static str,
-        expected: &str,
-    ) -> Vec<T> {
-        let path = fields.path_of(key);
-        let mut parsed = Vec::new();
-        for (text, node) in self.texts(fields, key, expected) {
-            match text.parse::<T>() {
-                Ok(value) => parsed.push(value),
-                Err(error) => {
-                    let message = format!("`{path}`: {}", error.message());
-                    self.fail(node.span, message, error.help());
-                }
-            }
-        }
-        parsed
     }
 
     /// The span of a part of a text value, where the source contains the text literally (plain

@@ -7,7 +7,7 @@ use throng_observation::Url;
 
 use super::fields::{Fields, Reader};
 use super::tree::{Entry, Node, Value};
-use crate::keys::{By, Form as _, Text, time_schema};
+use crate::keys::{By, Form as _, Parsed, text, time_schema};
 use crate::recorded_page::{OriginRule, RecordedPage};
 use crate::units;
 
@@ -46,8 +46,7 @@ pub(crate) const ORIGINS: By<RecordedPage> = By {
     schema: |_| json!({ "type": "object", "additionalProperties": { "type": "string" } }),
 };
 
-const FILE: Text =
-    Text { expected: "text such as \"watch.har\"", if_empty: Some("write har = \"watch.har\"") };
+const FILE: Parsed<String> = text("text", "watch.har");
 
 /// The recorded page; `None` without `har`.
 fn recorded_page(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<RecordedPage> {

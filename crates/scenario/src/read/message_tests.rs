@@ -108,13 +108,12 @@ fn a_wrong_value_has_its_place_what_was_expected_and_what_to_write() {
         ),
         (
             "[canary]\nbrowsers = 1\nbrowser = \"\"",
-            "7:11 `canary.browser` is empty | write browser = \"/usr/bin/chromium\", or leave it \
-             out"
-            .into(),
+            "7:11 `canary.browser` is empty | write browser = \"/usr/bin/chromium\"".into(),
         ),
         (
             "[canary]\nbrowsers = 1\nbrowser = 5",
-            "7:11 `canary.browser` is not the path of a program | write the path of a program"
+            "7:11 `canary.browser` is not the path of a program such as \"/usr/bin/chromium\" | \
+             write the path of a program such as \"/usr/bin/chromium\""
                 .into(),
         ),
         (
@@ -183,7 +182,10 @@ fn a_wrong_value_of_peers_has_what_was_expected_and_what_to_write() {
              https://HOST/…/segments-sha256.json"
                 .into(),
         ),
-        ("swarm = 5", "swarm` is not a name | write a name".into()),
+        (
+            "swarm = 5",
+            "swarm` is not a name such as \"live\" | write a name such as \"live\"".into(),
+        ),
         (
             "upload_bps = 0",
             format!(
@@ -264,10 +266,7 @@ fn a_wrong_value_of_a_player_has_what_was_expected_and_what_to_write() {
         ("position = 5", is_not("position", "\"random\", or a time such as \"90s\"")),
         (
             "position = \"soon\"",
-            format!(
-                "position`: `soon` {no_duration} | write position = \"random\", or a time such as \
-                 \"90s\""
-            ),
+            format!("position`: `soon` {no_duration} | write position = \"90s\""),
         ),
         ("seek_every = 5", is_not("seek_every", &format!("{unit} \"60s\""))),
         (
@@ -323,13 +322,14 @@ fn a_wrong_value_of_a_player_has_what_was_expected_and_what_to_write() {
 fn a_wrong_value_of_a_chat_has_what_was_expected_and_what_to_write() {
     let unit = "text with a unit such as";
     let url = "\"xmpp+wss://HOST/PATH?room=ROOM@SERVICE\"";
+    let of_chat = format!("the URL of a chat such as {url}");
     let moments = "a list such as [{ at = \"10m\", share = 0.2, within = \"10s\" }]";
     let template = "a table such as { join = [\"JOIN {room}\"], say = \"SAY {text}\" }";
     let origin = "an origin such as \"https://www.example.com\"";
     let seed = "a whole number from 0 to 9223372036854775807";
     let is_not = |key: &str, expected: &str| format!("{key}` is not {expected} | write {expected}");
     for (keys, expect) in [
-        ("url = 5", is_not("url", url)),
+        ("url = 5", is_not("url", &of_chat)),
         (
             "url = \"http://127.0.0.1/\"",
             format!("url` is HTTP video, not a chat | write url = {url}"),
@@ -486,6 +486,138 @@ fn a_wrong_value_of_a_reconnect_has_what_was_expected_and_what_to_write() {
     says("", "reconnect = 5", "", &format!("crowd.reconnect` is not {table} | write {table}"));
     let missing = "crowd.reconnect.at` is missing | write for example at = \"60s\"";
     says("", "reconnect = {}", "", missing);
+}
+
+/// Checks what is said of the first key in `keys`, below `table`, which is all of a file but its
+/// `[crowd]`.
+fn says_of(table: &str, keys: &str, expect: &[&str]) {
+    let all = said(&format!("{table}{keys}\n[crowd]\nsize = 3\n"));
+    let key = keys.split(' ').next().unwrap_or_default();
+    let place = format!("{}:{} ", table.lines().count() + 1, key.len() + " = ".len() + 1);
+    let expect: Vec<String> = expect.iter().map(|words| format!("{place}`{words}")).collect();
+    assert_eq!(all, expect, "{keys}");
+}
+
+#[test]
+fn a_wrong_value_of_a_target_has_what_was_expected_and_what_to_write() {
+    let target = "[target]\nurl = \"janus+ws://127.0.0.1/videoroom/1\"\n";
+    for (keys, expect) in [
+        ("token = 5", "token` is not text | write text"),
+        ("api_key = 5", "api_key` is not text such as \"devkey\" | write text such as \"devkey\""),
+        ("room = \"\"", "room` is empty | write room = \"lesson\""),
+        (
+            "rooms = 0",
+            "rooms` is not a whole number from 1 to 1000 | write a whole number from 1 to 1000",
+        ),
+        (
+            "allow = 5",
+            "allow` is not a list of networks such as [\"10.0.0.0/8\"] | write a list of networks \
+             such as [\"10.0.0.0/8\"]",
+        ),
+        (
+            "allow = \"10.0.0.1/8\"",
+            "allow`: `10.0.0.1/8` has bits set beyond its prefix | write `10.0.0.0/8`, or \
+             `10.0.0.1` for the one address",
+        ),
+        ("tls_insecure = 1", "tls_insecure` is not true or false | write true or false"),
+        (
+            "ice_transport_policy = \"none\"",
+            "ice_transport_policy` is not one of \"all\", \"relay\" | write one of \"all\", \
+             \"relay\"",
+        ),
+        (
+            "stun = \"turn:10.0.0.1\"",
+            "stun` is not stun:HOST or stun:HOST:PORT | write stun = \"stun:10.0.0.1:3478\"",
+        ),
+        (
+            "turn = \"stun:10.0.0.1\"",
+            "turn`: not a TURN URI | write turn = \"turn:10.0.0.1:3478?transport=tcp\"",
+        ),
+        (
+            "rtsp_transport = \"auto\"",
+            "rtsp_transport` has no effect: Janus VideoRoom is not RTSP | remove it",
+        ),
+    ] {
+        says_of(target, keys, &[&format!("target.{expect}")]);
+    }
+    let part = "target` has only a part of a TURN server | write all of turn, turn_username and \
+                turn_password, or none of them";
+    says_of(target, "turn_username = \"me\"", &[part]);
+    let part = "target` needs both `api_key` and `api_secret` to make tokens | write all of \
+                api_key, \
+                api_secret and, for WHIP, room; or none of them";
+    says_of(target, "api_key = \"me\"", &[part]);
+}
+
+#[test]
+fn a_wrong_url_of_a_target_hides_no_other_wrong_key() {
+    let keys = "[target]\nurl = \"gopher://h/\"\nrooms = 0\nallow = 5\nstun = \"h\"\n\
+                turn_username = \"me\"\nmore = 1\n[crowd]\nsize = 3\n";
+    let all = said(keys);
+    let places: Vec<&str> = all.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(places, ["2:7", "3:9", "4:9", "5:8", "6:17", "7:1"], "{all:#?}");
+}
+
+#[test]
+fn a_wrong_value_of_a_watch_has_what_was_expected_and_what_to_write() {
+    let watch = "[target]\nurl = \"http://127.0.0.1/a.m3u8\"\n[watch]\n";
+    for (keys, expect) in [
+        ("process = 5", "process` is not text such as \"janus\" | write text such as \"janus\""),
+        ("process = \"/janus\"", "process` is a path | write process = \"janus\""),
+        ("unit = \"\"", "unit` is empty | write unit = \"nginx.service\""),
+        (
+            "cgroup = \"janus\"",
+            "cgroup` is not a path, as /proc/PID/cgroup has it | write cgroup = \
+             \"/system.slice/janus.service\"",
+        ),
+        (
+            "target = false",
+            "target` is false, so that nothing is watched | write target = true, or remove the \
+             table",
+        ),
+        (
+            "command = []",
+            "command` is empty | write a list of the program and its arguments such as \
+             [\"/usr/sbin/nginx\"]",
+        ),
+        (
+            "agent = \"tcp://10.0.0.1:1\"",
+            "agent` is not on loopback and must use TLS | write agent = \"tls://HOST:PORT\", as \
+             `throng watch --listen` prints it",
+        ),
+    ] {
+        says_of(watch, keys, &[&format!("watch.{expect}")]);
+    }
+    let watch = format!("{watch}port = 1\n");
+    for (keys, expect) in [
+        ("every = \"1ms\"", "every` must be from 100 ms to 60 s | write every = \"1s\""),
+        (
+            "logs = 5",
+            "logs` is not a list of files such as [\"/var/log/janus.log\"] | write a list of files \
+             such as [\"/var/log/janus.log\"]",
+        ),
+        (
+            "metrics = [\"ftp://h\"]",
+            "metrics` has an entry that is not an HTTP URL | write metrics = \
+             \"http://127.0.0.1:9090/metrics\"",
+        ),
+        ("profile = \"fial\"", "profile`: unknown moment `fial` | did you mean `fail`?"),
+        ("pack = \"\"", "pack` is empty | write pack = \"janus\""),
+    ] {
+        let place = usize::from(keys.contains('['));
+        let all = said(&format!("{watch}{keys}\n[crowd]\nsize = 3\n"));
+        let column = keys.find('=').unwrap_or_default() + 3 + place;
+        assert_eq!(all, [format!("5:{column} `watch.{expect}")], "{keys}");
+    }
+}
+
+#[test]
+fn all_settings_of_an_agent_are_named_at_once() {
+    let keys = "[target]\nurl = \"http://127.0.0.1/a.m3u8\"\n[watch]\n\
+                agent = \"tls://10.0.0.5:1\"\nport = 1\nlogs = \"/a\"\n[crowd]\nsize = 3\n";
+    let all = said(keys);
+    let places: Vec<&str> = all.iter().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(places, ["4:9", "5:8", "6:8"], "{all:#?}");
 }
 
 #[test]

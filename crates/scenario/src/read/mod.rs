@@ -35,7 +35,6 @@ mod target;
 pub(crate) use target::{target_url, token};
 #[cfg(test)]
 mod tests;
-mod turn;
 mod watch;
 #[cfg(test)]
 mod watch_tests;

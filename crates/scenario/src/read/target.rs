@@ -1,12 +1,13 @@
-//! Reads `[target]`: the URL, what gives access to it, and how media may reach it.
+//! Reads `[target]`, whose keys are in `target/keys.rs`, and checks their values against each
+//! other.
 
 use super::fields::{Fields, Reader};
 use super::tree::{Entry, Node, Span, value_of};
-use super::turn;
-use crate::room::ROOMS_MAX;
+use crate::keys::{self, Keyed as _};
 use crate::secret::{HIDDEN, TokenSource};
 use crate::target::{
-    ApiKey, ApiKeys, Carriage, IceTransportPolicy, RtspTransport, StunServer, Target, TargetError,
+    ApiKey, ApiKeys, Carriage, IceTransportPolicy, Target, TargetError, TargetTable, TurnServer,
+    TurnUri,
 };
 
 /// Host and port of the file's own `target.url`, before overrides.
@@ -28,101 +29,147 @@ pub(super) fn target(
     host_of_file: Option<&str>,
 ) -> Option<Target> {
     let mut fields = reader.section(top, "target");
-    let url = fields.get("url");
-    let help = "write under [target] for example url = \"whep+http://127.0.0.1:7080/whep\"";
-    reader.require(&fields, "url", help);
-    let token_node = fields.get("token");
-    let token = token_node.and_then(|node| token(reader, node, "target.token"));
-    let secret_node = fields.get("api_secret");
-    let api_key = api_key(reader, &mut fields);
-    let rooms = reader.integer(&mut fields, "rooms", 1, u64::from(ROOMS_MAX)).unwrap_or(1);
-    let allow =
-        reader.networks(&mut fields, "allow", "a list of networks such as [\"10.0.0.0/8\"]");
-    let tls_insecure = reader.boolean(&mut fields, "tls_insecure").unwrap_or(false);
-    let policy = reader.named::<IceTransportPolicy>(&mut fields, "ice_transport_policy");
-    let stun_node = fields.get("stun");
-    let turn = turn::turn(reader, &mut fields);
-    let rtsp_transport_span = fields.span_of("rtsp_transport");
-    let rtsp_transport = reader.named::<RtspTransport>(&mut fields, "rtsp_transport");
-    reader.finish(&fields);
-    let node = url?;
-    let target = target_url(reader, node, "target.url")?;
-    let secrets = [
-        ("token", token_node.filter(|_| token.is_some())),
-        ("api_secret", secret_node.filter(|_| api_key.is_some())),
-    ];
-    for (key, secret) in secrets {
-        check_host(reader, (key, secret), (node, &host_of(&target)), host_of_file);
+    let table = keys::read(reader, &mut fields, TargetTable::usual());
+    let api_key = match (table.api_key, table.api_secret) {
+        (Some(key), Some(secret)) => Some(ApiKey { key, secret, room: table.room }),
+        (None, None) if table.room.is_none() => None,
+        _ => in_part(reader, &mut fields, &API_KEY),
+    };
+    let is_of_override = fields.span_of("turn").is_some_and(|span| span.source > 0);
+    let turn = match (table.turn, table.turn_username, table.turn_password) {
+        (Some(uri), Some(username), Some(password)) => Some(TurnServer { uri, username, password }),
+        (None, None, None) => None,
+        (None, ..) if is_of_override => None, // it removes the file's server
+        _ => in_part(reader, &mut fields, &TURN),
+    };
+    let url = table.url?;
+    let target = Target {
+        token: table.token,
+        api_key,
+        rooms: table.rooms,
+        allow: table.allow,
+        tls_insecure: table.tls_insecure,
+        ice_transport_policy: table.ice_transport_policy.unwrap_or(url.ice_transport_policy),
+        stun: table.stun,
+        turn,
+        rtsp_transport: table.rtsp_transport,
+        ..url
+    };
+    check_secrets(reader, &mut fields, &target, host_of_file);
+    let (span, api_key) = (fields.span_of("url"), target.api_key.as_ref());
+    check_access(reader, span, &target, api_key, target.token.is_some());
+    check_names(reader, &mut fields, &target);
+    check_effects(reader, &mut fields, &target);
+    Some(target)
+}
+
+/// Keys that belong together, and what is said where some of them have no value.
+type Group = ([&'static str; 3], &'static str, &'static str);
+
+const API_KEY: Group = (
+    ["api_key", "api_secret", "room"],
+    "`target` needs both `api_key` and `api_secret` to make tokens",
+    "write all of api_key, api_secret and, for WHIP, room; or none of them",
+);
+const TURN: Group = (
+    ["turn", "turn_username", "turn_password"],
+    "`target` has only a part of a TURN server",
+    "write all of turn, turn_username and turn_password, or none of them",
+);
+
+/// Reports a group of which a part is there. A value that could not be read has its own error.
+fn in_part<T>(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    (keys, message, help): &Group,
+) -> Option<T> {
+    let spans: Vec<Span> = keys.iter().filter_map(|key| fields.span_of(key)).collect();
+    if !spans.iter().any(|span| reader.has_error_at(*span)) {
+        reader.fail(spans.first().copied(), *message, *help);
     }
-    check_access(reader, Some(node.span), &target, api_key.as_ref(), token.is_some());
-    if rooms > 1 && !target.has_rooms() {
-        let message = format!("`target.rooms`: {} has no rooms", target.protocol().name());
+    None
+}
+
+/// Secrets of the file may only go to the host of the file's URL, and to the file's TURN server.
+fn check_secrets(
+    reader: &mut Reader,
+    fields: &mut Fields<'_>,
+    target: &Target,
+    host_of_file: Option<&str>,
+) {
+    let is_of_file = |span: &Span| span.source == 0;
+    let (url, host) = (fields.span_of("url"), host_of(target));
+    for (key, is_there) in
+        [("token", target.token.is_some()), ("api_secret", target.api_key.is_some())]
+    {
+        let secret = fields.span_of(key).filter(|span| is_there && is_of_file(span));
+        if let (Some(secret), Some(host_of_file)) = (secret, host_of_file)
+            && host != host_of_file
+        {
+            let message =
+                format!("`target.{key}` is for {host_of_file} and would be sent to {host}");
+            let help =
+                format!("add --set target.{key}=… for {host}, or --set target.{key}= for none");
+            reader.fail(url.filter(|url| !is_of_file(url)).unwrap_or(secret), message, help);
+        }
+    }
+    let password = fields.span_of("turn_password").filter(is_of_file);
+    let turn = fields.span_of("turn").filter(|turn| !is_of_file(turn));
+    if let (Some(turn), Some(_), Some(_)) = (turn, password, &target.turn) {
+        let help = "add --set target.turn_password=… for this server";
+        reader.fail(turn, "`target.turn_password` is for another TURN server", help);
+    }
+}
+
+/// The guard checks names where they are resolved, and participants resolve none: of servers of
+/// STUN and TURN, the only host name with a known address is the target's own.
+fn check_names(reader: &mut Reader, fields: &mut Fields<'_>, target: &Target) {
+    let stun = target.stun.as_ref().is_none_or(|stun| stun.is_resolved_with(target.url()));
+    let turn = target.turn.as_ref().is_none_or(|turn| {
+        TurnUri::parse(&turn.uri).is_ok_and(|uri| uri.is_resolved_with(target.url()))
+    });
+    for (key, kind, example, is_known) in [
+        ("stun", "STUN", "stun:10.0.0.1:3478", stun),
+        ("turn", "TURN", "turn:10.0.0.1:3478?transport=tcp", turn),
+    ] {
+        if !is_known {
+            let message = format!(
+                "`target.{key}` names another host than `target.url`; throng does not resolve \
+                 names of {kind} servers"
+            );
+            let help = format!("write its IP address, such as {key} = \"{example}\"");
+            reader.fail(fields.span_of(key), message, help);
+        }
+    }
+}
+
+/// Values that have no effect on this target.
+fn check_effects(reader: &mut Reader, fields: &mut Fields<'_>, target: &Target) {
+    let name = target.protocol().name();
+    if target.rooms > 1 && !target.has_rooms() {
+        let message = format!("`target.rooms`: {name} has no rooms");
         let help = "remove it, write {room} into the URL, or use a conference as the target: \
                     janus+ws://HOST:8188/videoroom/ROOM, livekit+ws://…";
         reader.fail(fields.span_of("rooms"), message, help);
     }
-    let ice_transport_policy = policy.unwrap_or(target.ice_transport_policy);
-    let turn = turn.and_then(|turn| turn::check(reader, turn, &target));
-    if ice_transport_policy == IceTransportPolicy::Relay
+    if target.ice_transport_policy == IceTransportPolicy::Relay
         && !target.announces_relays()
-        && turn.is_none()
+        && target.turn.is_none()
     {
-        let message = format!(
-            "`target.ice_transport_policy`: {} announces no relay",
-            target.protocol().name()
-        );
+        let message = format!("`target.ice_transport_policy`: {name} announces no relay");
         let help = "name one by turn, turn_username and turn_password, or remove it";
         reader.fail(fields.span_of("ice_transport_policy"), message, help);
     }
-    let stun = stun_node.and_then(|node| stun(reader, node, &target));
+    let transport = fields.span_of("rtsp_transport");
     let is_rtsp = target.protocol().carriage() == Carriage::Rtsp;
-    if rtsp_transport.is_some() && !is_rtsp {
-        let message = format!(
-            "`target.rtsp_transport` has no effect: {} is not RTSP",
-            target.protocol().name()
-        );
-        reader.fail(rtsp_transport_span, message, "remove it");
+    if transport.is_some() && !is_rtsp {
+        let message = format!("`target.rtsp_transport` has no effect: {name} is not RTSP");
+        reader.fail(transport, message, "remove it");
     }
-    if is_rtsp && (stun.is_some() || turn.is_some()) {
-        let span = stun_node.map_or(fields.span_of("turn"), |node| Some(node.span));
-        reader.fail(
-            span,
-            "`target.stun` and `target.turn` have no effect: RTSP has no ICE",
-            "remove them",
-        );
-    }
-    let rtsp_transport = rtsp_transport.unwrap_or_default();
-    let target = Target {
-        token,
-        api_key,
-        rooms,
-        allow,
-        tls_insecure,
-        ice_transport_policy,
-        stun,
-        turn,
-        ..target
-    };
-    Some(Target { rtsp_transport, ..target })
-}
-
-/// A secret of the file may only go to the host of the file's URL.
-fn check_host(
-    reader: &mut Reader,
-    (key, secret): (&str, Option<&Node>),
-    (url, host): (&Node, &str),
-    host_of_file: Option<&str>,
-) {
-    let (Some(secret), Some(host_of_file)) =
-        (secret.filter(|node| node.span.source == 0), host_of_file)
-    else {
-        return;
-    };
-    if host != host_of_file {
-        let message = format!("`target.{key}` is for {host_of_file} and would be sent to {host}");
-        let help = format!("add --set target.{key}=… for {host}, or --set target.{key}= for none");
-        let span = if url.span.source == 0 { secret.span } else { url.span };
-        reader.fail(span, message, help);
+    if is_rtsp && (target.stun.is_some() || target.turn.is_some()) {
+        let span = fields.span_of("stun").or(fields.span_of("turn"));
+        let message = "`target.stun` and `target.turn` have no effect: RTSP has no ICE";
+        reader.fail(span, message, "remove them");
     }
 }
 
@@ -153,31 +200,6 @@ fn as_written_today(text: String) -> String {
         _ => text,
     };
     if publishes { format!("publish+{text}") } else { text }
-}
-
-/// LiveKit's API key and secret, and the room that a WHIP URL does not contain.
-fn api_key(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<ApiKey> {
-    let text = |reader: &mut Reader, fields: &mut Fields<'_>, name: &'static str| {
-        reader.text_of(fields, name, "text").filter(|text| !text.is_empty())
-    };
-    let key = text(reader, fields, "api_key");
-    let room = text(reader, fields, "room");
-    let secret_node = fields.get("api_secret");
-    let secret = secret_node.and_then(|node| token(reader, node, "target.api_secret"));
-    match (key, secret) {
-        (Some(key), Some(secret)) => Some(ApiKey { key, secret, room }),
-        (None, None) if room.is_none() => None,
-        _ if !reader.is_clean() => None,
-        _ => {
-            let help = "write all of api_key, api_secret and, for WHIP, room; or none of them";
-            reader.fail(
-                fields.span,
-                "`target` needs both `api_key` and `api_secret` to make tokens",
-                help,
-            );
-            None
-        }
-    }
 }
 
 /// Whether the protocol uses tokens or API keys, and has those that it requires.
@@ -245,28 +267,5 @@ pub(crate) fn token(reader: &mut Reader, node: &Node, path: &str) -> Option<Toke
         _ => return Some(source),
     };
     reader.fail(node.span, format!("`{path}` {problem}"), help);
-    None
-}
-
-/// Reads `target.stun`. The guard checks names where they are resolved, and participants resolve
-/// none: the only host name with a known address is the target's own.
-fn stun(reader: &mut Reader, node: &Node, target: &Target) -> Option<StunServer> {
-    let text = reader.text(node, "target.stun", "text such as \"stun:10.0.0.1:3478\"")?;
-    if text.is_empty() && node.span.source > 0 {
-        return None; // an override that removes the file's server
-    }
-    let (message, help) = match StunServer::parse(&text) {
-        Some(server) if server.is_resolved_with(target.url()) => return Some(server),
-        Some(_) => (
-            "`target.stun` names another host than `target.url`; throng does not resolve names of \
-             STUN servers",
-            "write its IP address, such as stun = \"stun:10.0.0.1:3478\"",
-        ),
-        None => (
-            "`target.stun` is not stun:HOST or stun:HOST:PORT",
-            "write for example stun = \"stun:10.0.0.1:3478\"",
-        ),
-    };
-    reader.fail(node.span, message, help);
     None
 }

@@ -3,19 +3,17 @@
 use std::time::Duration;
 
 use schemars::SchemaGenerator;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::{Cohort, SIZE_MAX};
 use crate::arrival::{ARRIVAL, ArrivalKind};
 use crate::churn::STAY;
-use crate::file::OneOrMany;
 use crate::keys::Usual::{LeftOut, Required, Said, StoredSaid};
-use crate::keys::{AsFile, By, Inner, Key, Keyed, Maybe, Whole, keys, time};
+use crate::keys::{By, Inner, Key, Keyed, Maybe, Several, Whole, keys, networks, time};
 use crate::network::AddressRange;
-use crate::read::target_url;
 use crate::role::Role;
 use crate::streams::STREAMS;
-use crate::target::Target;
+use crate::target::TARGET_URL;
 
 const RECONNECT: Inner = Inner("a table such as { at = \"60s\", within = \"2s\" }");
 
@@ -35,7 +33,7 @@ impl Keyed for Cohort {
             );
         /// the cohort's own URL on the same host and port, with the same token; publishers by RTMP
         /// or SRT may have another port than `target.url`. Not in a conference
-        "url": target = Maybe(URL), Said("`target.url`");
+        "url": target = Maybe(TARGET_URL), Said("`target.url`");
         /// number of streams for `{stream}` in the URL: `10` distributes participants round robin;
         /// `{ count = 10, zipf = 1.0, seed = 1 }` by Zipf's law, the second stream with half of the
         /// first one's viewers. `--streams 10` is the short form
@@ -81,19 +79,6 @@ impl Keyed for Cohort {
 }
 
 /// It is read before the other keys, and must differ from those of other cohorts.
-const NAME: By<String> = By {
-    read: |_, _, _| None,
-    write: |name| Some(name.as_str().into()),
-    schema: |_| json!({ "type": "string", "minLength": 1, "maxLength": 64 }),
-};
+const NAME: By<String> = By { read: |_, _, _| None, ..crate::keys::NAME };
 
-const URL: AsFile<Target, String> = AsFile { read: target_url, write: Target::display };
-
-const SOURCE_IPS: By<Vec<AddressRange>> = By {
-    read: |reader, fields, key| {
-        let expected = "a list of addresses such as [\"127.0.0.2-127.0.0.20\"]";
-        Some(reader.networks(fields, key, expected))
-    },
-    write: |ranges| Some(ranges.iter().map(ToString::to_string).collect()),
-    schema: |generator| generator.subschema_for::<OneOrMany<String>>().to_value(),
-};
+const SOURCE_IPS: Several<AddressRange> = networks("addresses", "127.0.0.2-127.0.0.20");

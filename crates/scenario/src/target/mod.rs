@@ -19,6 +19,9 @@ pub use protocols::{Carriage, Part, Place, Protocol, target_examples};
 
 mod urls;
 
+mod keys;
+pub(crate) use keys::{TARGET_URL, TargetTable};
+
 mod media;
 pub use media::{IceTransportPolicy, RtspTransport, StunServer};
 

@@ -55,7 +55,7 @@ fn a_stun_server_is_an_address_or_on_the_targets_host() {
     for (stun, words) in [
         ("stun:media.example", "names another host than `target.url`"),
         ("turn:10.0.0.1", "is not stun:HOST or stun:HOST:PORT"),
-        ("10.0.0.1:3478", "write for example stun = \"stun:10.0.0.1:3478\""),
+        ("10.0.0.1:3478", "write stun = \"stun:10.0.0.1:3478\""),
     ] {
         let error = set(SMALL, &[&format!("target.stun={stun}")]).unwrap_err().to_string();
         assert!(error.contains(words) && error.contains("--set target.stun"), "{error}");

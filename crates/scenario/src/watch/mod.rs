@@ -3,16 +3,20 @@
 use std::fmt;
 use std::time::Duration;
 
-use throng_observation::masked::masked_url;
-
 use crate::keys::Named;
 use crate::masked::masked_words;
 use crate::secret::TokenSource;
 use crate::units::shown;
-use crate::url_template::WITH_NAMES;
+
+mod agent;
+pub(crate) use agent::AGENT_HELP;
+mod forms;
+mod keys;
+pub(crate) use keys::WatchTable;
+mod profile;
 
 /// One `[[watch]]`: processes of a server, its logs and endpoints. Its index is its `HostId`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Watch {
     /// Its name in reports; `None`: the host name.
     pub name: Option<String>,
@@ -35,7 +39,7 @@ pub struct Watch {
 }
 
 /// The monitored processes. Their descendants are included, except with [`WatchTarget::Pid`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum WatchTarget {
     /// All processes of this name.
     Process(String),
@@ -52,6 +56,7 @@ pub enum WatchTarget {
     /// A command that the watcher starts with the run and ends with it: program and arguments.
     Command(Vec<String>),
     /// The target that the agent was started with.
+    #[default]
     ByAgent,
 }
 
@@ -179,11 +184,6 @@ impl Watch {
         }
     }
 
-    /// The URLs of its endpoints without their secrets.
-    pub(crate) fn shown_metrics(&self) -> Vec<String> {
-        self.metrics.iter().map(|url| masked_url(url, WITH_NAMES)).collect()
-    }
-
     /// One line for the plan.
     pub(crate) fn describe(&self) -> String {
         let mut line = match &self.name {
@@ -194,7 +194,7 @@ impl Watch {
             Some(agent) => format!(", {agent}"),
             None => format!(" on this host, every {}", shown(self.every)),
         };
-        let metrics = self.shown_metrics();
+        let metrics: Vec<String> = self.metrics.iter().map(forms::METRICS.of.write).collect();
         let lists =
             [("logs", &self.logs), ("access logs", &self.access_logs), ("metrics", &metrics)];
         for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
