@@ -1,8 +1,43 @@
-# Sourced by the scripts that build a program from Go modules, once.
-#   find_go PROGRAM WORK   sets `go` to a Go of 1.26 or newer, all of whose files are in the folder
-#                          WORK. Debian 12's own Go is too old and only fetches a newer one, as a
-#                          module.
+# Sourced by the scripts that build a program from Go modules, once, and keep it in
+# ~/.cache/throng/bin.
+#   install_once NAME VERSION PACKAGE   builds the program of a package as its module is published,
+#                                       and keeps it, unless that version is there
+#   is_kept NAME VERSION                whether that version is there
+#   keep FILE NAME VERSION              moves a program there
+#   find_go PROGRAM WORK                sets `go` to a Go of 1.26 or newer, all of whose files are
+#                                       in the folder WORK. Debian 12's own Go is too old and only
+#                                       fetches a newer one, as a module.
 go_version=1.26.8
+kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
+
+install_once() {
+  local name=$1 version=$2 package=$3
+  ! is_kept "$name" "$version" || return 0
+  work=$(mktemp -d)
+  trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+  find_go "$name" "$work"
+  echo "Building $name $version (once, a few minutes)"
+  "$go" install "$package@v$version"
+  keep "$work/bin/$(basename "$package")" "$name" "$version"
+}
+
+is_kept() { [[ -x $kept/$1-$2 ]] && call_plainly "$1" "$2"; }
+
+keep() {
+  local file=$1 program=$kept/$2-$3
+  mkdir -p "$kept"
+  # In the folder first: who looks meanwhile finds the whole file or none.
+  mv "$file" "$program.$$"
+  mv "$program.$$" "$program"
+  call_plainly "$2" "$3"
+  echo "$2 $3 is at $program"
+}
+
+# The plain name is for users with the folder in PATH, such as scripts/test.sh, and for those who
+# need no certain version. Where it is right it is left alone: somebody may be starting it.
+call_plainly() { # NAME VERSION
+  [[ $kept/$1 -ef $kept/$1-$2 ]] || ln -sf "$1-$2" "$kept/$1"
+}
 
 find_go() {
   local program=$1 work=$2 minor module dir

@@ -9,12 +9,7 @@ source "$(dirname "$0")/go.sh"
 version=0.165.0
 # Of the parts whose interfaces are stable.
 stable=1.71.0
-kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
-collector=$kept/otel-collector-$version
-if [[ -x $collector ]]; then
-  ln -sf "$(basename "$collector")" "$kept/otel-collector"
-  exit 0
-fi
+! is_kept otel-collector "$version" || exit 0
 
 work=$(mktemp -d)
 trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
@@ -86,9 +81,4 @@ echo "Building the OpenTelemetry Collector $version (once, some minutes)"
 # Not tidied: the tests of its parts need modules that it does not.
 (cd "$work/source" &&
   CGO_ENABLED=0 "$go" build -mod=mod -trimpath -ldflags "-s -w" -o "$work/collector" .)
-mkdir -p "$kept"
-# In the folder first: who looks meanwhile finds the whole file or none.
-mv "$work/collector" "$collector.$$"
-mv "$collector.$$" "$collector"
-ln -sf "$(basename "$collector")" "$kept/otel-collector"
-echo "The OpenTelemetry Collector $version is at $collector"
+keep "$work/collector" otel-collector "$version"

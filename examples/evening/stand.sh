@@ -120,7 +120,7 @@ start() {
     mkdir -p "$dir/s3"
     pid_of s3 >/dev/null || rm -f "$dir/logs/s3-access.log"
     part s3 env ROOT_ACCESS_KEY=stand ROOT_SECRET_KEY=stand-secret \
-      "$kept/bin/versitygw-$versitygw_version" \
+      "$kept/bin/versitygw" \
       --port "127.0.0.1:$s3" --health /ready --keep-alive --quiet \
       --access-log "$dir/logs/s3-access.log" posix "$dir/s3"
     wait_for s3 "answer on port $s3" url "http://127.0.0.1:$s3/ready"

@@ -32,7 +32,7 @@ first=${THRONG_STAND_PORT:-18400}
 http=$first https=$((first + 1)) caddy=$((first + 2)) s3=$((first + 3))
 rtmp=$((first + 4)) origin=$((first + 5)) origin_rtmp=$((first + 6))
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng
-versitygw_version=1.8.0 multimux_version=0.12.0
+multimux_version=0.12.0
 module=${THRONG_STAND_RTMP_MODULE:-/usr/lib/nginx/modules/ngx_rtmp_module.so}
 stream=rtmp://127.0.0.1:$rtmp/live/stand
 # What a test server that is built on this one (examples/evening) has otherwise: the picture, the
@@ -128,24 +128,10 @@ certificate() {
 # --- Programs without a Debian package
 
 build_versitygw() {
-  local server=$kept/bin/versitygw-$versitygw_version work
-  [[ -x $server ]] && return 0
-  command -v go >/dev/null || {
-    echo "no S3: versitygw is not built, there is no Go" >&2; return 1
+  local log=$dir/logs/build-versitygw.log
+  nice -n 19 "$here/../../scripts/versitygw.sh" 2>"$log" || {
+    echo "no S3: $(tail -n 1 "$log") ($log)" >&2; return 1
   }
-  echo "Building versitygw $versitygw_version (once, a few minutes)"
-  work=$(mktemp -d)
-  if GOBIN=$work/bin GOPATH=$work/path GOCACHE=$work/cache GOFLAGS=-buildvcs=false nice -n 19 \
-    go install "github.com/versity/versitygw/cmd/versitygw@v$versitygw_version" \
-    >"$dir/logs/build-versitygw.log" 2>&1; then
-    mkdir -p "$kept/bin"
-    mv "$work/bin/versitygw" "$server"
-    ln -sf "$(basename "$server")" "$kept/bin/versitygw"
-  else
-    echo "no S3: versitygw cannot be built, see $dir/logs/build-versitygw.log" >&2
-  fi
-  chmod -R u+w "$work" && rm -rf "$work"
-  [[ -x $server ]]
 }
 
 build_multimux() {
@@ -257,7 +243,7 @@ start() {
   if [[ $has_s3 == yes ]]; then
     mkdir -p "$dir/s3"
     part s3 env ROOT_ACCESS_KEY=stand ROOT_SECRET_KEY=stand-secret \
-      "$kept/bin/versitygw-$versitygw_version" \
+      "$kept/bin/versitygw" \
       --port "127.0.0.1:$s3" --health /ready --keep-alive --quiet \
       --access-log "$dir/logs/s3-access.log" posix "$dir/s3"
     wait_for s3 "answer on port $s3" url "http://127.0.0.1:$s3/ready"
