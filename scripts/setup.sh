@@ -66,7 +66,7 @@ for need in "${needs[@]}"; do
   else PATH=$PATH:/usr/sbin:/sbin command -v "$probe" >/dev/null || missing+=("$package"); fi
 done
 kept=${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin
-if [[ $1 == test ]] && ! compgen -G "$kept/livekit-server-*" >/dev/null; then
+if [[ $1 == test && ! (-x $kept/livekit-server && -x $kept/versitygw) ]]; then
   PATH=$PATH:/usr/local/go/bin command -v go >/dev/null || missing+=(golang-go ca-certificates)
 fi
 
@@ -114,6 +114,8 @@ tool cargo-deny 0.20.2 || echo "cargo-deny is not there: dependencies will not b
 [[ $1 == check ]] && exit 0
 step "LiveKit from source" scripts/livekit.sh ||
   echo "LiveKit is not there: the tests that need it will be skipped"
+step "versitygw from source" scripts/versitygw.sh ||
+  echo "versitygw is not there: the test that needs it will be skipped"
 step "packages of npm" examples/evening/packages.sh ||
   echo "The packages of examples/evening are not there: the tests that need it will be skipped"
 step "axe-core of npm" scripts/axe.sh ||

@@ -9,13 +9,16 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::outcome::skipped;
-use crate::support::{SimError, run};
+use crate::support::{SimError, cache_folder, run};
 
 /// Ports that it takes.
 const PORTS: u16 = 6;
 
 /// What it needs of the machine.
 const PROGRAMS: [&str; 6] = ["ffmpeg", "nginx", "node", "npm", "prosody", "openssl"];
+
+/// The option of its script with which the live is on object storage.
+pub const OBJECT_STORAGE: &str = "--object-storage";
 
 /// The name of its video in URLs.
 const VIDEO: &str = "kEsjeaVCtdtvQpW4d9ndbm";
@@ -38,6 +41,16 @@ impl Evening {
                 skipped(&format!("{program} is not installed (scripts/setup.sh test)"));
                 return Ok(None);
             }
+        }
+        if let Err(error) = run(&mut Command::new(of_example("packages.sh"))) {
+            skipped(&format!("the packages of examples/evening are not here: {error}"));
+            return Ok(None);
+        }
+        // The script would build it, which takes minutes.
+        let needs_storage = options.contains(&OBJECT_STORAGE);
+        if needs_storage && !cache_folder().join("bin/versitygw").exists() {
+            skipped("versitygw is not built (scripts/versitygw.sh)");
+            return Ok(None);
         }
         let evening = Self { folder: tempfile::tempdir()?, first_port: free_ports()? };
         evening.script("start", options)?;
@@ -108,10 +121,8 @@ impl Evening {
             skipped("chromium is not installed (scripts/setup.sh test)");
             return Ok(None);
         }
-        let script =
-            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/evening/browsers.py");
         // Its first line names the interpreter, since others may lack its packages.
-        let mut command = Command::new(script);
+        let mut command = Command::new(of_example("browsers.py"));
         command.args([tabs.to_string(), seconds.to_string()]).args([
             "--url",
             &self.page(),
@@ -125,9 +136,8 @@ impl Evening {
     }
 
     fn script(&self, action: &str, options: &[&str]) -> Result<String, SimError> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/evening/stand.sh");
         let mut command = Command::new("bash");
-        command.arg(script).arg(action).args(options).arg(self.folder.path());
+        command.arg(of_example("stand.sh")).arg(action).args(options).arg(self.folder.path());
         command.env("THRONG_STAND_PORT", self.first_port.to_string());
         let output = run(&mut command)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
@@ -138,6 +148,11 @@ impl Drop for Evening {
     fn drop(&mut self) {
         let _ = self.script("stop", &[]);
     }
+}
+
+/// A file of the example.
+fn of_example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/evening").join(name)
 }
 
 fn is_installed(program: &str) -> bool {
