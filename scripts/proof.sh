@@ -2,8 +2,8 @@
 # The checks that take too long for every landing, one after another; docs/testing.md says when to
 # run which and their times.
 #   scripts/proof.sh [STEP]...   long mutations fuzz miri sanitizers ring soak kills kubernetes
-#                                collector prometheus packages lab parquet stability coverage fresh;
-#                                all of them unless named
+#                                collector prometheus packages lab features stability coverage
+#                                fresh; all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/steps.sh
@@ -23,10 +23,12 @@ collector() { make build && scripts/collector_proof.sh; }
 prometheus() { make build && scripts/prometheus_proof.sh; }
 packages() { make packages; }
 lab() { make lab; }
-# The default build, which all other checks are of, lacks the format.
-parquet() {
-  cargo clippy -p throng-cli --all-targets --locked --features parquet -- -D warnings &&
-    cargo nextest run -p throng-cli --locked --features parquet -E 'test(/(^|::)(tables|export)::/)'
+# What the default build, which all other checks are of, leaves out.
+features() {
+  local with=(-p throng-cli -p throng-ipc --locked)
+  with+=(--features throng-cli/parquet,throng-ipc/iceoryx2)
+  cargo clippy "${with[@]}" --all-targets -- -D warnings &&
+    cargo nextest run "${with[@]}" -E 'package(=throng-ipc) + test(/(^|::)(tables|export)::/)'
 }
 stability() { make stability; }
 coverage() { scripts/coverage.sh; }
@@ -35,7 +37,7 @@ fresh() { env -u THRONG_STEPS scripts/fresh.sh; }
 
 [[ $# -gt 0 ]] ||
   set -- long mutations fuzz miri sanitizers ring soak kills kubernetes collector prometheus \
-    packages lab parquet stability coverage fresh
+    packages lab features stability coverage fresh
 for one in "$@"; do
   step "$one" "$one"
 done
