@@ -148,7 +148,8 @@ impl HoldRow {
         self.passed[goal as usize]
     }
 
-    /// When it ended if no second of it was judged, in words: `after 12 s, while the crowd settled`.
+    /// When it ended if no second of it was judged, in words: `after 12 s, while the crowd
+    /// settled`.
     #[must_use]
     pub fn ended_settling(&self) -> Option<String> {
         let until = self.until.filter(|_| self.seconds == 0)?;

@@ -52,7 +52,7 @@ impl Url {
     /// As text in which the secrets are as `how` says.
     #[must_use]
     pub fn shown(&self, how: Shown) -> String {
-        masked_url(self.url.as_str(), how)
+        if self.has_key { self.to_string() } else { masked_url(self.url.as_str(), how) }
     }
 
     /// The path without its secrets.

@@ -33,6 +33,10 @@ pub fn without<'s>(text: &str, secrets: impl IntoIterator<Item = &'s str>) -> St
 
 /// What stands before the beginning of a secret within which [`excerpt`] has cut a text.
 fn until<'t>(cut: &'t str, secret: &str) -> &'t str {
+    // What was hidden already, behind a scheme or a name, is not a text that was cut.
+    if cut.ends_with("://") || cut.ends_with('=') {
+        return cut;
+    }
     let mut lengths = (SECRET_BYTES_MIN..secret.len()).rev();
     lengths.find_map(|length| cut.strip_suffix(secret.get(..length)?)).unwrap_or(cut)
 }
@@ -97,6 +101,8 @@ mod tests {
         ] {
             assert_eq!(without(text, ["S3CRET-1"]), shown);
         }
+        let masked = "http://…@h/?token=…";
+        assert_eq!(without(masked, ["http://cdn/x", "token=abc"]), masked);
     }
 
     #[test]

@@ -28,7 +28,9 @@ macro_rules! summed {
                 #[doc = concat!(" Of [`", stringify!($family), "`].")]
                 $(#[serde($($serde)+)])?
                 #[schemars(description = crate::sums::meaning::<$family>(
-                    concat!($($meaning, "\n"),*), stringify!($key), concat!($(stringify!($counter))?)
+                    concat!($($meaning, "\n"),*),
+                    stringify!($key),
+                    concat!($(stringify!($counter))?)
                 ))]
                 pub $key: crate::sums::Sum $(<$type>)?,
             )+

@@ -14,7 +14,7 @@ mod target;
 pub use target::{
     Account, ApiKey, Carriage, Endpoint, IceTransportPolicy, JanusId, Part, Place, Protocol,
     RelayTransport, RtspTransport, StunServer, Target, TargetError, TurnHost, TurnServer, TurnUri,
-    TurnUriError, target_examples,
+    TurnUriError, secrets_of, target_examples,
 };
 
 mod url_template;

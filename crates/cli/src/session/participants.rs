@@ -16,7 +16,9 @@ use throng_protocol::player::Swarms;
 use throng_protocol::signalling::RelayServer;
 use throng_protocol::signalling::janus::NewRoom;
 use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
-use throng_scenario::{Plan, Role, RoomConfig, Secret, TokenSource, TurnServer};
+use throng_scenario::{
+    Endpoint, Plan, Role, RoomConfig, Secret, TokenSource, TurnServer, secrets_of,
+};
 
 use crate::console::CliError;
 use crate::exporter::LiveTraces;
@@ -51,9 +53,21 @@ pub(super) fn told_to_servers(plan: &Plan) -> Vec<Secret> {
     let turn = plan.target.turn.as_ref().map(|turn| &turn.password);
     let admin_key = plan.room.as_ref().and_then(|room| room.admin_key.as_ref());
     let named = [plan.target.token.as_ref(), turn, admin_key].into_iter().flatten().chain(headers);
-    let of_urls =
+    let of_targets =
         plan.destinations.iter().flat_map(|destination| destination.target.endpoint.secrets());
-    named.filter_map(|source| token(source).ok()).chain(of_urls).collect()
+    let beside = plan.roles.iter().filter_map(|role| role.chat.beside.as_deref());
+    let peers = plan.roles.iter().filter_map(|role| role.player.peers.as_ref());
+    let of_peers = peers.flat_map(|peers| [&peers.tracker, &peers.hashes]).flatten();
+    let of_urls =
+        of_targets.chain(beside.flat_map(Endpoint::secrets)).chain(of_peers.flat_map(secrets_of));
+    // Rooms and roles have most of them in common.
+    let mut all: Vec<Secret> = Vec::new();
+    for secret in named.filter_map(|source| token(source).ok()).chain(of_urls) {
+        if !all.contains(&secret) {
+            all.push(secret);
+        }
+    }
+    all
 }
 
 /// The factory from which the engine gets participants; reads secrets and media files here, once.
@@ -220,13 +234,13 @@ mod tests {
 
     #[test]
     fn what_participants_tell_servers_alone_is_known() {
-        let text = "[target]\nurl = \"http://me:first@127.0.0.1:9/?sig=second\"\n\
+        let text = "[target]\nurl = \"http://me:first@127.0.0.1:9/?sig=second-2\"\n\
                     token = \"third\"\n[crowd]\nsize = 2\n\
                     player = { headers = { X-Session = \"fourth\" } }\n";
         let plan = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}")).plan();
         let known = told_to_servers(&plan);
         let known: Vec<&str> = known.iter().map(Secret::expose).collect();
-        assert_eq!(known, ["third", "fourth", "first", "second"]);
+        assert_eq!(known, ["third", "fourth", "first", "second-2"]);
     }
 
     #[test]

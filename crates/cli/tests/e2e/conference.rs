@@ -160,7 +160,7 @@ fn a_conference_of_two_plays_every_pair_with_a_handle_a_feed() {
     plays_every_pair(2, true);
 }
 
-/// Twenty seconds: twelve people arrive one by one, and what each second of the full room has is compared.
+/// Twenty seconds: twelve people arrive one by one, and then seconds of the full room are compared.
 #[test]
 fn a_conference_of_twelve_plays_every_pair() {
     plays_every_pair(12, false);

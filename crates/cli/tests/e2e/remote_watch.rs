@@ -119,7 +119,7 @@ impl Fixture {
     }
 }
 
-/// Twenty-five seconds: the idle server for five, a run with two profiles, and a browser for the page.
+/// Twenty-five seconds: the idle server for five, a run with two profiles, a browser for the page.
 #[test]
 fn a_server_elsewhere_is_seen_through_its_agent_whose_presence_is_the_consent() {
     if !requires_root() {

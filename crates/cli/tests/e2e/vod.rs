@@ -169,7 +169,7 @@ fn the_frames_of_every_container_are_counted_to_the_frame() {
 }
 
 /// A server that sends four fifths of what is needed: the buffer of the start lasts five times its
-/// length, then playback stalls for a fifth of the time. It takes as long as the film and those stalls.
+/// length, then playback stalls for a fifth of the time. It takes as long as the film and stalls.
 #[test]
 fn a_server_below_the_bitrate_of_the_file_stalls_its_viewers_and_fails_the_objective() {
     let Some(site) = site() else { return };

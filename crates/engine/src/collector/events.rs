@@ -36,11 +36,19 @@ impl Collector {
 
     /// What may be a server's words, without the secrets in them that it was told.
     fn without_secrets(&self, said: Detail) -> Detail {
-        let secrets = &self.config.secrets;
-        if secrets.is_empty() {
+        if self.config.secrets.is_empty() {
             return said;
         }
-        throng_protocol::without_secrets(&said, secrets.iter().map(Secret::expose)).into()
+        self.text_without_secrets(said.to_string()).into()
+    }
+
+    /// A text without the secrets that servers were told.
+    pub(super) fn text_without_secrets(&self, text: String) -> String {
+        let secrets = &self.config.secrets;
+        if secrets.is_empty() {
+            return text;
+        }
+        throng_protocol::without_secrets(&text, secrets.iter().map(Secret::expose))
     }
 
     /// Whether there are enough rows of a kind: a server that says very much costs no words.

@@ -265,7 +265,9 @@ impl Collector {
     }
 
     fn write_requests(&mut self) {
-        for row in self.requests.take_changed(self.config.clock) {
+        for mut row in self.requests.take_changed(self.config.clock) {
+            // A server may have redirected to a place that has one.
+            row.key.path = self.text_without_secrets(row.key.path);
             self.write(Row::HttpRequests(Box::new(row)));
         }
     }

@@ -5,8 +5,8 @@ use super::{counters, ratio};
 counters! {
     /// Sums over an interval; all add up over time and over participants.
     ChatCounters {
-        /// Messages of this run that were due to a participant and settled: they came, or count as
-        /// missing.
+        /// Messages of this run that were due to a participant and settled, once for each: they
+        /// came, or count as missing.
         messages_due: u64 = Count;
         /// Of them, those that did not come in time to count (10 s).
         messages_missing: u64 = Count;

@@ -27,7 +27,7 @@ counters! {
         /// Media time that playback jumped over: it never came, or had left the live playlist
         /// before it did.
         skipped_us: u64 = Microseconds since "live streams";
-        /// Seeks that its user made.
+        /// Seeks that users made.
         seek_count: u64 = Count csv "seeks";
         /// Bytes of response bodies that hold media, received.
         media_bytes: u64 = Bytes;
@@ -43,7 +43,7 @@ counters! {
         requests_failed: u64 = Count;
         /// Connections opened.
         connections: u64 = Count;
-        /// Segments or packets that this host sent again on them (`tcpi_total_retrans`).
+        /// Segments or packets that the generator's host sent again on them (`tcpi_total_retrans`).
         retransmitted: u64 = Count;
         /// Segments that arrived out of order (`tcpi_rcv_ooopack`), a sign of loss on the way from
         /// the server.

@@ -157,8 +157,8 @@ impl Endpoint {
         endpoint
     }
 
-    /// What the URL has that its server is told and nobody else: passwords, a PIN, signatures in the
-    /// path, values of the query.
+    /// What the URL has that its server is told and nobody else: passwords, a PIN, signatures in
+    /// the path, values of the query.
     pub fn secrets(&self) -> impl Iterator<Item = Secret> + '_ {
         let of_place = match &self.place {
             Place::Janus { pin, .. } | Place::JanusVideoRoom { pin, .. } => pin.clone(),
@@ -177,14 +177,7 @@ impl Endpoint {
             | Place::Srt
             | Place::Chat => None,
         };
-        let password = self.url.password().map(|password| Secret::new(decoded(password)));
-        let pairs = self.url.query_pairs();
-        let hidden = pairs.filter(|(name, value)| !may_be_shown(&format!("{name}={value}")));
-        let values = hidden.map(|(_, value)| Secret::new(value));
-        let signed = parts_of_path(&self.url).filter(|part| part.contains('='));
-        let signed = signed.filter(|part| !may_be_shown(part));
-        let signatures = signed.filter_map(|part| Some(Secret::new(part.rsplit_once('=')?.1)));
-        of_place.into_iter().chain(password).chain(signatures).chain(values)
+        of_place.into_iter().chain(secrets_of(&self.url))
     }
 
     /// The URL as in the scenario, secrets redacted.
@@ -203,4 +196,37 @@ impl Endpoint {
     pub fn protocol(&self) -> Protocol {
         self.place.protocol()
     }
+}
+
+/// A shorter value of a query may be a word of what a server says, such as the `h264` of `codec=`.
+const VALUE_BYTES_MIN: usize = 8;
+
+/// What a URL has that its server is told and nobody else, as it is sent and as it is read: the
+/// password, signatures in the path, values of the query that are no words.
+pub fn secrets_of(url: &Url) -> impl Iterator<Item = Secret> + '_ {
+    let clear = url.in_clear();
+    let password = clear.password().map(|sent| [decoded(sent), sent.to_owned()]);
+    let signed = parts_of_path(url).filter(|part| part.contains('=') && !may_be_shown(part));
+    // Base64 ends with `=`.
+    let signatures = signed.filter_map(|part| {
+        let (name, _) = part.trim_end_matches('=').rsplit_once('=')?;
+        part.get(name.len() + 1..)
+    });
+    let sent = clear.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
+    let pairs = clear.query_pairs().zip(sent);
+    let hidden = pairs.filter(|((name, value), _)| !may_be_shown(&format!("{name}={value}")));
+    let values = hidden.flat_map(|((_, value), sent)| {
+        let sent = sent.split_once('=').map_or("", |(_, value)| value);
+        [value.into_owned(), sent.to_owned()]
+    });
+    let values = values.filter(|value| value.len() >= VALUE_BYTES_MIN);
+    let mut before = String::new();
+    let all = password.into_iter().flatten().chain(signatures.map(str::to_owned)).chain(values);
+    // Most are read as they are sent.
+    let all = all.filter(move |text| {
+        let is_new = *text != before;
+        before.clone_from(text);
+        is_new
+    });
+    all.map(Secret::new)
 }

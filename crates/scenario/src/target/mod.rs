@@ -11,7 +11,7 @@ use crate::secret::TokenSource;
 use crate::url_template::{UrlTemplate, UrlValues, UrlVariable};
 
 mod endpoint;
-pub use endpoint::{Account, Endpoint, JanusId, TargetError};
+pub use endpoint::{Account, Endpoint, JanusId, TargetError, secrets_of};
 
 mod protocols;
 pub(crate) use protocols::{ApiKeys, target_pattern};

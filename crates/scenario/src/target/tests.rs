@@ -130,11 +130,15 @@ fn what_is_wrong_is_told_from_what_to_write_whatever_the_text_has_in_it() {
 #[test]
 fn what_a_url_tells_its_server_alone_is_known() {
     for (url, expect) in [
-        ("whep+http://joe:pass%20word@h/x?app=live&sig=a%3Db", &["pass word", "a=b"][..]),
+        (
+            "whep+http://joe:pass%20word@h/x?app=live&sig=a%3Dbcdef",
+            &["pass word", "pass%20word", "a=bcdef", "a%3Dbcdef"][..],
+        ),
         ("janus+ws://h/videoroom/1?pin=1234", &["1234"]),
-        ("publish+rtsp://joe:hunter2@h/x?token=t0ken", &["hunter2", "t0ken"]),
+        ("publish+rtsp://joe:hunter2@h/x?token=t0ken123&codec=h264", &["hunter2", "t0ken123"]),
         ("xmpp+ws://joe:hunter2@h/ws?room=r@s", &["hunter2"]),
-        ("wss://h/app/stream?policy=p&transport=tcp", &["p"]),
+        ("http://h/token=abcdEFGH==/a.m3u8", &["abcdEFGH=="]),
+        ("wss://h/app/stream?policy=p0licies&transport=tcp", &["p0licies"]),
         ("publish+srt://h:9000?streamid=live/key", &["live/key"]),
         ("http://h/exp=1~hmac=hunter2/a.m3u8?n=1", &["hunter2"]),
         ("janus+ws://h/streaming/1?path=/janus", &[]),

@@ -1,4 +1,5 @@
-//! The table: a scenario of each protocol, with a secret of its own in each place that can hold one.
+//! The table: a scenario of each protocol, with a secret of its own in each place that can hold
+//! one.
 
 use throng_scenario::{Target, target_examples};
 
