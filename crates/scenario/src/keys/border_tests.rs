@@ -224,7 +224,8 @@ fn the_schema_of_a_target_takes_what_is_read() {
         ("rtsp_transport = \"quic\"", false),
         ("more = 1", false),
     ] {
-        both_take(&validator, &format!("{target}{keys}\n[crowd]\nsize = 3\n"), is_read);
+        let crowd = "[crowd]\nsize = 3\narrival = { ramp = \"1s\" }\n";
+        both_take(&validator, &format!("{target}{keys}\n{crowd}"), is_read);
     }
     both_take(&validator, "[target]\nrooms = 1\n[crowd]\nsize = 3\n", false);
 }

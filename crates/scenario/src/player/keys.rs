@@ -105,7 +105,10 @@ const POSITION: Parsed<PlaybackPosition> = Parsed {
     example: "90s",
     parse: |text| match text {
         "random" => Ok(PlaybackPosition::Random),
-        text => units::duration(text).map(PlaybackPosition::At).map_err(Problem::of),
+        text => units::duration(text).map(PlaybackPosition::At).map_err(|error| {
+            let help = "write position = \"random\", or a time such as \"90s\"";
+            Problem::new(format!(": {error}"), help)
+        }),
     },
     write: |position| match position {
         PlaybackPosition::Random => "random".into(),

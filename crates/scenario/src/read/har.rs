@@ -1,5 +1,6 @@
 //! What `player` says of the page around it.
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use serde_json::json;
@@ -15,7 +16,7 @@ use crate::units;
 pub(crate) const HAR: By<RecordedPage> = By {
     read: |reader, fields, _| recorded_page(reader, fields),
     write: |page| Some(page.har.as_str().into()),
-    schema: |_| json!({ "type": "string", "minLength": 1 }),
+    schema: |generator| FILE.schema(PhantomData, generator),
 };
 
 /// `warm`.
@@ -46,7 +47,7 @@ pub(crate) const ORIGINS: By<RecordedPage> = By {
     schema: |_| json!({ "type": "object", "additionalProperties": { "type": "string" } }),
 };
 
-const FILE: Parsed<String> = text("text", "watch.har");
+const FILE: Parsed<String> = Parsed { is_removable: false, ..text("text", "watch.har") };
 
 /// The recorded page; `None` without `har`.
 fn recorded_page(reader: &mut Reader, fields: &mut Fields<'_>) -> Option<RecordedPage> {

@@ -266,7 +266,10 @@ fn a_wrong_value_of_a_player_has_what_was_expected_and_what_to_write() {
         ("position = 5", is_not("position", "\"random\", or a time such as \"90s\"")),
         (
             "position = \"soon\"",
-            format!("position`: `soon` {no_duration} | write position = \"90s\""),
+            format!(
+                "position`: `soon` {no_duration} | write position = \"random\", or a time such as \
+                 \"90s\""
+            ),
         ),
         ("seek_every = 5", is_not("seek_every", &format!("{unit} \"60s\""))),
         (

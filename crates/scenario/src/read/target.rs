@@ -160,7 +160,7 @@ fn check_effects(reader: &mut Reader, fields: &mut Fields<'_>, target: &Target) 
         let help = "name one by turn, turn_username and turn_password, or remove it";
         reader.fail(fields.span_of("ice_transport_policy"), message, help);
     }
-    let transport = fields.span_of("rtsp_transport");
+    let transport = fields.span_of("rtsp_transport").filter(|span| !reader.has_error_at(*span));
     let is_rtsp = target.protocol().carriage() == Carriage::Rtsp;
     if transport.is_some() && !is_rtsp {
         let message = format!("`target.rtsp_transport` has no effect: {name} is not RTSP");
