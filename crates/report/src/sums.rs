@@ -83,7 +83,7 @@ mod tests {
             meaning::<PlaybackCounters>("", "seeks", "seek_count"),
             meaning::<ChatCounters>(" Missing,\n of all.\n", "missing_ratio", ""),
         ];
-        let expected = ["Messages said.", "Seeks that its user made.", "Missing,\nof all."];
+        let expected = ["Messages said.", "Seeks that users made.", "Missing,\nof all."];
         assert_eq!(said, expected);
     }
 
