@@ -32,7 +32,7 @@ fn rows_of_a_worker_that_ended_without_its_bus_arrive_once_when_it_is_started_ag
     fixture.workers[1].signal("INT");
     fixture.workers[1].ended_within(Duration::from_secs(20));
     let said = fixture.workers[1].said();
-    assert!(said.contains("batches of rows were not delivered; they are in"), "{said}");
+    assert!(said.contains("batches of rows were not delivered; they are kept in"), "{said}");
     assert_eq!(spools(std::path::Path::new(&path)).len(), 1, "{said}");
 
     // The bus comes back with what it had; the other worker brings its rows by itself.
