@@ -95,7 +95,9 @@ fn the_port_of_a_target_is_watched_only_where_the_target_is_this_host() {
         watchers::refuse_port_elsewhere(&plan, is_own).err().map(|error| error.error.to_string())
     };
     let refused = said("192.0.2.8:8080", "target = true").unwrap();
-    for words in ["port 8080 of this host", "192.0.2.8 is no known address", "--port 8080", "agent="] {
+    for words in
+        ["port 8080 of this host", "192.0.2.8 is no known address", "--port 8080", "agent="]
+    {
         assert!(refused.contains(words), "{words}: {refused}");
     }
     assert!(said("[2001:db8::1]:8080", "target = true").is_some());
