@@ -58,6 +58,7 @@ struct Earlier {
 
 impl Earlier {
     fn read(folder: &Path) -> Result<Self, CliError> {
+        KeptCommand::check_is_own(folder)?;
         if FolderKind::of(folder) == Some(FolderKind::Matrix) {
             let options = read_json::<OptionsFile>(folder, OPTIONS);
             let options = options.map_err(CliError::usage)?.unwrap_or_default();

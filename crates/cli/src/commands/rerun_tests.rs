@@ -98,3 +98,27 @@ fn a_secret_is_asked_for_with_what_is_kept_around_it() {
     );
     assert!(line.ends_with(&shown), "{line}");
 }
+
+/// Its watched commands would run, and its browser start, with the rights of who looks at it.
+#[test]
+fn a_run_of_another_user_is_not_done_again() {
+    if !rustix::process::geteuid().is_root() {
+        throng_sim::skipped("it gives files to another user, which needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 1\n";
+    again(folder.path(), scenario, &[]);
+    for name in ["run.db", SCENARIO, "command.json"] {
+        let path = folder.path().join(name);
+        std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
+        let refused = Earlier::read(folder.path()).err().unwrap();
+        let said = refused.error.to_string();
+        assert_eq!(refused.exit, Exit::Usage, "{said}");
+        let whose = format!("{name} belongs to user 65534, and throng runs as user 0");
+        assert!(said.contains(&whose), "{said}");
+        assert!(said.contains("are not run. If all that lies there is yours: chown 0 /"), "{said}");
+        std::os::unix::fs::chown(&path, Some(0), None).unwrap();
+    }
+    assert!(Earlier::read(folder.path()).is_ok());
+}

@@ -10,10 +10,12 @@ use serde::{Deserialize, Serialize};
 use throng_scenario::{Plan, Scenario, TokenSource};
 use throng_store::RunFolder;
 
+use super::folder_kind::DATABASE;
 use super::hidden::Hidden;
+use super::own::check_own;
 use super::summary_file;
 use crate::args::{Common, Find, ReceiveWay, Run};
-use crate::console::say;
+use crate::console::{CliError, say};
 use crate::{media, run_id};
 
 const FILE: &str = "command.json";
@@ -100,6 +102,13 @@ impl KeptCommand {
             resumed: command.resume.clone(),
             ..Self::common("find", &command.common)
         }
+    }
+
+    /// Whether no other user can have written what is run when the run of a folder is done again:
+    /// its scenario starts commands, and names files whose words it sends.
+    pub(crate) fn check_is_own(folder: &Path) -> Result<(), CliError> {
+        let files = [DATABASE, SCENARIO, FILE].map(|name| folder.join(name));
+        check_own(folder, files.into_iter().filter(|path| path.exists()))
     }
 
     /// The same again.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The rows of a run.
-const DATABASE: &str = "run.db";
+pub(super) const DATABASE: &str = "run.db";
 /// The file of a matrix or a proof as it was when it began.
 pub(crate) const MATRIX: &str = "matrix.toml";
 /// Where that file is, and the flags.

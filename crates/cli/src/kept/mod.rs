@@ -6,6 +6,7 @@ mod command;
 mod folder_kind;
 mod hidden;
 mod labels;
+mod own;
 mod summary_file;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ pub(crate) use command::{
 pub(crate) use folder_kind::{FolderKind, MATRIX, OPTIONS};
 pub(crate) use hidden::{Hidden, covers, is_same_file};
 pub(crate) use labels::Labels;
+pub(crate) use own::check_own;
 pub(crate) use summary_file::{MatrixFile, OptionsFile, SummaryFile, read as read_json};
 
 use crate::args::RUNS;

@@ -25,7 +25,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use throng_folder::read_text;
-use throng_observation::shell;
 use throng_scenario::masked_toml;
 use throng_store::{RunFolder, create_private};
 
@@ -34,7 +33,7 @@ use super::options::Options;
 use super::plan::MatrixPlan;
 use super::shown;
 use crate::console::CliError;
-use crate::kept::{FolderKind, MATRIX, OPTIONS};
+use crate::kept::{FolderKind, MATRIX, OPTIONS, check_own};
 
 const SCENARIO: &str = "scenario.toml";
 const CHOSEN: &str = "chosen.json";
@@ -98,18 +97,7 @@ impl MatrixFolder {
     pub(super) fn check_is_own(&self) -> Result<(), CliError> {
         let files = [MATRIX, SCENARIO, OPTIONS].map(|name| self.path.join(name));
         let all = files.into_iter().chain(Some(self.journal()).filter(|path| path.exists()));
-        for path in all {
-            throng_folder::check_own(&path).map_err(|error| {
-                let mend = error.mend().map(shell::line);
-                let mend = mend.map(|line| format!(". If all that lies there is yours: {line}"));
-                CliError::usage(format!(
-                    "{error}: the commands of {} are not run{}",
-                    self.path.display(),
-                    mend.unwrap_or_default()
-                ))
-            })?;
-        }
-        Ok(())
+        check_own(&self.path, all)
     }
 
     pub(super) fn path(&self) -> &Path {
