@@ -1,19 +1,21 @@
 //! `throng ipc`: the cost of passing frames of these sizes between two processes on this machine.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use throng_ipc::{
     Assumptions, FrameSize, FrameSizes, IpcReport, Launcher, Plan, ReadMode, Transport, Workload,
 };
-use throng_store::RunFolder;
+use throng_store::{RunFolder, create_private};
 
 use crate::console::{CliError, Exit, Interrupt, print, say};
 use crate::{args, run_id};
 
 /// The measurement's own file in a folder.
 const RESULT: &str = "ipc.json";
+/// A longer one was not written by throng.
+const RESULT_BYTES_MAX: u64 = 32 << 20;
 /// The longest list of sizes that is read.
 const SIZES_BYTES_MAX: u64 = 16 << 20;
 /// Frames a second of a stream without --fps: those of most cameras.
@@ -49,7 +51,7 @@ pub(crate) fn role() -> Result<Exit, CliError> {
 /// `None` when the folder is not one.
 pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
     let path = command.run.join(RESULT);
-    let json = std::fs::read_to_string(&path).ok()?;
+    let json = kept(&path)?;
     if command.markdown.is_some() {
         return Some(Err(CliError::usage(
             "--markdown: a measurement of `throng ipc` has no Markdown",
@@ -67,6 +69,13 @@ pub(crate) fn remake(command: &args::Report) -> Option<Result<Exit, CliError>> {
                 Ok(exit(&report))
             }),
     )
+}
+
+/// What is in the file of a measurement; `None` where there is none, or a link or a pipe.
+fn kept(path: &Path) -> Option<String> {
+    let mut json = String::new();
+    throng_folder::read(path).ok()?.take(RESULT_BYTES_MAX).read_to_string(&mut json).ok()?;
+    Some(json)
 }
 
 fn show(report: &IpcReport, json: bool) {
@@ -101,7 +110,7 @@ fn make_folder(path: &Path) -> Result<RunFolder, CliError> {
             path.display()
         )));
     }
-    std::fs::create_dir_all(path)
+    create_private(path)
         .map_err(|error| CliError::usage(format!("--output {}: {error}", path.display())))?;
     RunFolder::open(path).map_err(|error| CliError::new(Exit::Usage, error))
 }
@@ -170,4 +179,37 @@ fn transports(only: &[String]) -> Result<Vec<Transport>, CliError> {
         .into_iter()
         .filter(|transport| only.is_empty() || wanted.contains(transport))
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    /// A test that waits for a writer does not end.
+    #[test]
+    fn a_pipe_or_a_link_is_no_measurement() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at(RESULT), "{}").unwrap();
+        assert_eq!(kept(&at(RESULT)).as_deref(), Some("{}"));
+        symlink(at(RESULT), at("link.json")).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(at("pipe.json")).status();
+        assert!(made.unwrap().success());
+        for name in ["link.json", "pipe.json", "absent.json"] {
+            assert_eq!(kept(&at(name)), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_folder_of_a_measurement_is_its_owners_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("above/ipc");
+        assert!(make_folder(&folder).is_ok());
+        for made in [folder.as_path(), folder.parent().unwrap()] {
+            let mode = made.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{mode:o}");
+        }
+    }
 }
