@@ -20,9 +20,10 @@ pub enum StoreError {
     /// The file is there already; nothing is overwritten.
     #[error("{}: is there already; choose another name", .0.display())]
     FileExists(PathBuf),
-    /// A link lies where a file of the run is, or would be: what it names is not throng's.
-    #[error("{}: is a link, which is not followed: it is not known what it leads to", .0.display())]
-    Link(PathBuf),
+    /// A link, a pipe or a device lies where a file of the run is, or would be: what it leads to is
+    /// not throng's.
+    #[error("{}: is a link or a pipe, which is not opened: it may lead anywhere", .0.display())]
+    LinkOrPipe(PathBuf),
     /// `run.db` is a file, but not a database, or one that throng did not write.
     #[error("{}: not a run.db ({detail})", .path.display())]
     NotARun {
@@ -120,7 +121,7 @@ fn is_failed_write(error: &rusqlite::Error) -> bool {
 /// (<https://sqlite.org/fileformat.html>, 1.3).
 fn cut(path: &std::path::Path) -> Option<String> {
     use std::io::Read as _;
-    let mut file = std::fs::File::open(path).ok()?;
+    let mut file = throng_folder::read(path).ok()?;
     let has_bytes = file.metadata().ok()?.len();
     let mut head = [0; 32];
     file.read_exact(&mut head).ok()?;

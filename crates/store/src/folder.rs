@@ -50,7 +50,7 @@ fn database(path: &Path) -> Result<PathBuf, StoreError> {
         return Err(StoreError::NoFolder(path.to_owned()));
     }
     let database = path.join(DATABASE);
-    opened::refuse_links(&database)?;
+    opened::refuse_links_and_pipes(&database)?;
     if database.is_file() { Ok(database) } else { Err(StoreError::NoRun(path.to_owned())) }
 }
 
@@ -69,7 +69,7 @@ fn in_progress(
 
 /// Creates the empty file atomically, so that of two writers with the same name only one succeeds.
 fn claim(database: &Path, taken: impl FnOnce() -> StoreError) -> Result<(), StoreError> {
-    opened::refuse_links(database)?;
+    opened::refuse_links_and_pipes(database)?;
     match fs::File::options().write(true).create_new(true).open(database) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(taken()),
@@ -111,7 +111,7 @@ impl HostFile {
     /// As [`RunFolder::read`].
     pub fn read(path: impl AsRef<Path>) -> Result<RunData, StoreError> {
         let path = path.as_ref();
-        opened::refuse_links(path)?;
+        opened::refuse_links_and_pipes(path)?;
         if !path.is_file() {
             return Err(StoreError::NoFile(path.to_owned()));
         }
@@ -264,7 +264,7 @@ impl RunFolder {
     pub fn add_decoded(path: impl AsRef<Path>, rows: &[DecodedRow]) -> Result<(), StoreError> {
         let path = path.as_ref();
         let database = path.join(DATABASE);
-        opened::refuse_links(&database)?;
+        opened::refuse_links_and_pipes(&database)?;
         if !database.is_file() {
             return Err(StoreError::NoRun(path.to_owned()));
         }

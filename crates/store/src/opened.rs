@@ -1,5 +1,5 @@
 //! How SQLite opens a database: never through a link that lies in the folder, to no file of which
-//! the folder's owner knows nothing.
+//! the folder's owner knows nothing, and no pipe, which it would wait for.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ const FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
 
 /// Opens the database at `path`, which is there, to read and write it.
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
-    refuse_links(path)?;
+    refuse_links_and_pipes(path)?;
     let real = real(path).map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
     // With NOFOLLOW no part of the path may be a link; the files beside it SQLite never opens
     // through one.
@@ -35,12 +35,14 @@ pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     Ok(database)
 }
 
-/// What SQLite would say of a link is `unable to open database file`.
-pub(crate) fn refuse_links(database: &Path) -> Result<(), StoreError> {
+/// What SQLite would say of a link is `unable to open database file`; at a pipe, such as one in the
+/// place of a journal, it waits for whoever writes to it. A folder it refuses itself.
+pub(crate) fn refuse_links_and_pipes(database: &Path) -> Result<(), StoreError> {
     for ending in FILES {
         let path = beside(database, ending);
-        if path.is_symlink() {
-            return Err(StoreError::Link(path));
+        let found = path.symlink_metadata();
+        if found.is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            return Err(StoreError::LinkOrPipe(path));
         }
     }
     Ok(())
@@ -78,16 +80,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_at_any_of_its_names_is_refused() {
+    fn a_link_or_a_pipe_at_any_of_its_names_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run.db");
-        assert!(refuse_links(&path).is_ok());
+        assert!(refuse_links_and_pipes(&path).is_ok());
         for ending in FILES {
-            let link = beside(&path, ending);
-            std::os::unix::fs::symlink(folder.path().join("absent"), &link).unwrap();
-            let error = refuse_links(&path).unwrap_err();
-            assert!(matches!(&error, StoreError::Link(named) if *named == link), "{error}");
-            std::fs::remove_file(link).unwrap();
+            let planted = beside(&path, ending);
+            let is_refused = || {
+                let error = refuse_links_and_pipes(&path).unwrap_err();
+                let is_it = matches!(&error, StoreError::LinkOrPipe(named) if *named == planted);
+                assert!(is_it, "{error}");
+                std::fs::remove_file(&planted).unwrap();
+            };
+            std::os::unix::fs::symlink(folder.path().join("absent"), &planted).unwrap();
+            is_refused();
+            let made = std::process::Command::new("mkfifo").arg(&planted).status();
+            assert!(made.unwrap().success());
+            is_refused();
         }
     }
 

@@ -64,7 +64,7 @@ impl RebuiltRun {
 
 /// Copies a file to where there is none.
 fn copy(old: &Path, new: &Path) -> std::io::Result<()> {
-    let mut from = fs::File::open(old)?;
+    let mut from = throng_folder::read(old)?;
     let mut to = fs::File::options().write(true).create_new(true).open(new)?;
     to.set_permissions(from.metadata()?.permissions())?;
     std::io::copy(&mut from, &mut to).map(drop)

@@ -72,7 +72,7 @@ fn a_database_is_not_opened_through_a_link() {
         let _ = std::fs::remove_file(&planted);
         symlink(&victim, &planted).unwrap();
         let is_refused =
-            |error: StoreError| matches!(error, StoreError::Link(path) if path == planted);
+            |error: StoreError| matches!(error, StoreError::LinkOrPipe(path) if path == planted);
         assert!(is_refused(RunFolder::read(&folder).unwrap_err()), "{name}: read");
         assert!(is_refused(RunFolder::outline(&folder).unwrap_err()), "{name}: outline");
         assert!(is_refused(RunFolder::add_decoded(&folder, &[]).unwrap_err()), "{name}: decoded");
@@ -87,6 +87,19 @@ fn a_database_is_not_opened_through_a_link() {
     }
 }
 
+/// A test that waits for a writer does not end.
+#[test]
+fn a_pipe_in_the_place_of_a_file_of_the_database_keeps_nobody_waiting() {
+    for name in ["run.db", "run.db-wal", "run.db-shm", "run.db-journal"] {
+        let (_place, folder, _victim) = run();
+        let planted = folder.join(name);
+        let _ = std::fs::remove_file(&planted);
+        assert!(std::process::Command::new("mkfifo").arg(&planted).status().unwrap().success());
+        let read = RunFolder::read(&folder).unwrap_err();
+        assert!(matches!(read, StoreError::LinkOrPipe(path) if path == planted), "{name}");
+    }
+}
+
 /// A link that leads nowhere would be a file that SQLite makes where it leads to.
 #[test]
 fn a_database_is_not_made_through_a_link() {
@@ -95,7 +108,7 @@ fn a_database_is_not_made_through_a_link() {
         let (planted, absent) = (place.path().join(name), place.path().join("absent"));
         symlink(&absent, &planted).unwrap();
         let made = HostFile::create(place.path().join("host.db"), "0", 0).err().unwrap();
-        assert!(matches!(made, StoreError::Link(path) if path == planted), "{name}");
+        assert!(matches!(made, StoreError::LinkOrPipe(path) if path == planted), "{name}");
         assert!(!absent.exists(), "{name}");
         std::fs::remove_file(&planted).unwrap();
     }
