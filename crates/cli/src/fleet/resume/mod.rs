@@ -80,7 +80,7 @@ fn lock(folder: &Path) -> Result<Option<File>, CliError> {
     }
     let path = folder.join(LOCK);
     let problem = |error: std::io::Error| CliError::invalid(anyhow!("{}: {error}", path.display()));
-    let file = File::options().create(true).append(true).open(&path).map_err(problem)?;
+    let file = throng_folder::append(&path).map_err(problem)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => {
@@ -112,5 +112,21 @@ mod tests {
         );
         drop(first);
         assert!(matches!(locked(folder.path()), Ok(Some(_))));
+    }
+
+    /// A test that waits for a reader does not end.
+    #[test]
+    fn no_file_is_locked_through_a_link_and_no_pipe() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("fleet.json"), "{}").expect("written");
+        let (path, elsewhere) = (folder.path().join(LOCK), folder.path().join("elsewhere"));
+        let refused = || lock(folder.path()).map_err(|why| why.error.to_string()).unwrap_err();
+        std::os::unix::fs::symlink(&elsewhere, &path).expect("a link");
+        assert!(refused().ends_with("resume.lock: is a link, which is not followed"));
+        assert!(!elsewhere.exists());
+        std::fs::remove_file(&path).expect("removed");
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("a pipe").success());
+        assert!(refused().ends_with("resume.lock: is no ordinary file"));
     }
 }
