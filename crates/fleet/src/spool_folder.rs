@@ -153,7 +153,7 @@ impl SpoolFolder {
     /// A file that nobody uses; `None` if somebody does.
     fn read(path: &Path) -> Result<Option<LeftSpool>, SpoolError> {
         let Some((run, worker)) = named(path) else { return Ok(None) };
-        let mut file = File::open(path)?;
+        let mut file = throng_folder::read(path)?;
         if file.try_lock().is_err() {
             return Ok(None);
         }

@@ -188,3 +188,20 @@ fn only_files_that_no_bus_wants_are_removed_unread() {
     spools.remove_old();
     assert_eq!(left(&spools).0.iter().map(|spool| spool.run.as_str()).collect::<Vec<_>>(), ["0b"]);
 }
+
+/// A test that waits for a writer does not end.
+#[test]
+fn a_link_or_a_pipe_is_no_spool_and_is_left_alone() {
+    let (folder, spools) = folder(1 << 20);
+    let elsewhere = folder.path().join("0a-0.spool");
+    let (link, pipe) = (spools.path().join("0a-0.spool"), spools.path().join("0b-0.spool"));
+    drop(spools.begin("0a", 0).unwrap());
+    fs::rename(&link, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (found, wrong) = left(&spools);
+    assert!(found.is_empty(), "{found:?}");
+    assert!(wrong[0].ends_with("is a link, which is not followed"), "{wrong:?}");
+    assert!(wrong[1].ends_with("is no ordinary file"), "{wrong:?}");
+    assert!(link.is_symlink() && pipe.exists() && elsewhere.exists());
+}

@@ -1,5 +1,7 @@
 //! `throng decode`: how many streams this machine decodes in real time.
 
+use std::fmt::Display;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -95,10 +97,12 @@ fn of_run(run: &Path) -> Result<Vec<Loop>, CliError> {
     files.retain(|file| file.extension().is_some_and(|extension| extension == "mkv"));
     let mut loops = Vec::new();
     for file in files.iter().take(KEPT_MAX) {
-        let bytes =
-            std::fs::read(file).map_err(|e| CliError::usage(format!("{}: {e}", file.display())))?;
-        let (codec, pictures) = recorded_pictures(&bytes)
-            .map_err(|e| CliError::usage(format!("{}: {e}", file.display())))?;
+        let wrong = |error: &dyn Display| CliError::usage(format!("{}: {error}", file.display()));
+        let mut bytes = Vec::new();
+        throng_folder::read(file)
+            .and_then(|mut file| file.read_to_end(&mut bytes))
+            .map_err(|error| wrong(&error))?;
+        let (codec, pictures) = recorded_pictures(&bytes).map_err(|error| wrong(&error))?;
         loops.extend(Loop::of(codec, pictures));
     }
     if loops.is_empty() {
@@ -171,5 +175,25 @@ fn conclusion(largest: Option<u32>, is_search: bool, up_to: u32, what: &str) -> 
             )
         }
         Some(streams) => format!("\nUp to {streams} streams are decoded in real time.\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A test that waits for a writer does not end.
+    #[test]
+    fn a_link_or_a_pipe_is_no_stream_that_was_kept() {
+        let run = tempfile::tempdir().unwrap();
+        let kept = run.path().join(throng_decode::tap::KEPT_FOLDER);
+        std::fs::create_dir_all(&kept).unwrap();
+        let file = kept.join("a.mkv");
+        let refused = || of_run(run.path()).err().unwrap().error.to_string();
+        std::os::unix::fs::symlink(run.path().join("elsewhere"), &file).unwrap();
+        assert!(refused().ends_with("a.mkv: is a link, which is not followed"));
+        std::fs::remove_file(&file).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+        assert!(refused().ends_with("a.mkv: is no ordinary file"));
     }
 }

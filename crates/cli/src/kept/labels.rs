@@ -31,17 +31,14 @@ impl Labels {
     pub(crate) fn read(folder: &Path) -> Result<Self, String> {
         let path = folder.join(FILE);
         let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-        // A link could lead to a device that never ends.
-        match std::fs::symlink_metadata(&path) {
-            Ok(found) if found.is_file() => {}
-            Ok(_) => return Err(wrong(&"not a file")),
+        let file = match throng_folder::read(&path) {
+            Ok(file) => file,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());
             }
             Err(error) => return Err(wrong(&error)),
-        }
+        };
         let mut text = String::new();
-        let file = std::fs::File::open(&path).map_err(|error| wrong(&error))?;
         file.take(BYTES_MAX + 1).read_to_string(&mut text).map_err(|error| wrong(&error))?;
         if text.len() as u64 > BYTES_MAX {
             return Err(wrong(&"too long for labels"));
@@ -88,5 +85,25 @@ impl Labels {
             Some(note) => format!("{labels}, note: {}", untrusted::line(note)),
             None => labels,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A test that waits for a writer does not end.
+    #[test]
+    fn labels_are_read_of_no_link_and_no_pipe() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        assert_eq!(Labels::read(folder.path()), Ok(Labels::default()));
+        // A link could lead to a device that never ends.
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        let refused = || Labels::read(folder.path()).unwrap_err();
+        assert!(refused().ends_with("labels.json: is a link, which is not followed"));
+        std::fs::remove_file(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(refused().ends_with("labels.json: is no ordinary file"));
     }
 }

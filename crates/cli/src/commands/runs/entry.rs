@@ -244,9 +244,7 @@ impl Entry {
 fn is_database(path: &Path) -> bool {
     use std::io::Read as _;
     let mut head = [0; 16];
-    // A pipe would wait for who writes.
-    path.is_file()
-        && std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
+    throng_folder::read(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
         && head == *b"SQLite format 3\0"
 }
 
