@@ -34,6 +34,22 @@ fn pipes_and_links_at_the_names_of_its_files_are_not_read() {
     }
 }
 
+/// A folder of another user names them, and a report reads them.
+#[test]
+fn the_files_that_a_folder_names_are_no_pipes() {
+    let place = tempfile::tempdir().unwrap();
+    let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 5\n";
+    let (_, folder) = proof(place.path(), scenario);
+    let (named, moved) = (place.path().join("viewers.toml"), place.path().join("moved.toml"));
+    std::fs::rename(&named, &moved).unwrap();
+    std::os::unix::fs::symlink(&moved, &named).unwrap();
+    assert!(folder.stored_plan().is_ok(), "who names a link means where it leads");
+    std::fs::remove_file(&named).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&named).status().unwrap().success());
+    let error = folder.stored_plan().map(drop).unwrap_err().error.to_string();
+    assert!(error.ends_with("viewers.toml: is no ordinary file"), "{error}");
+}
+
 #[test]
 fn a_copy_without_secrets_is_not_run_in_place_of_its_file() {
     let place = tempfile::tempdir().unwrap();

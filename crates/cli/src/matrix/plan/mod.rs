@@ -54,8 +54,7 @@ impl MatrixPlan {
         let wrong = |path: &Path, error: &dyn std::fmt::Display| {
             CliError::usage(format!("cannot read {}: {error}", path.display()))
         };
-        let text = std::fs::read_to_string(file).map_err(|error| wrong(file, &error))?;
-        let file = file.canonicalize().map_err(|error| wrong(file, &error))?;
+        let (file, text) = named(file).map_err(|error| wrong(file, &error))?;
         Self::of_text(&text, &file, None, options)
     }
 
@@ -84,7 +83,7 @@ impl MatrixPlan {
         })?;
         let base = file.parent().unwrap_or(Path::new("/")).to_owned();
         let scenario = scenario.map_or_else(|| base.join(&matrix.scenario), Path::to_owned);
-        let scenario_text = std::fs::read_to_string(&scenario).map_err(|error| {
+        let (_, scenario_text) = named(&scenario).map_err(|error| {
             CliError::usage(format!("cannot read {}: {error}", scenario.display()))
         })?;
         let cells = matrix.cells();
@@ -215,4 +214,12 @@ impl MatrixPlan {
         let first = self.matrix.factors.first().and_then(|factor| factor.levels.first());
         first.map_or("the baseline", |level| level.name.as_str())
     }
+}
+
+/// A file, with the path to it, and its text. Who named a link means where it leads; a folder of
+/// another user, which a report reads, may name a pipe.
+fn named(file: &Path) -> std::io::Result<(PathBuf, String)> {
+    let file = file.canonicalize()?;
+    let text = throng_folder::read_text(&file)?;
+    Ok((file, text))
 }
