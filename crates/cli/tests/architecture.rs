@@ -189,6 +189,94 @@ fn the_url_of_the_crate_is_found_in_lists_and_in_types() {
     }
 }
 
+/// A pipe in a folder that others can write into keeps whoever opens it by name waiting, and a link
+/// leads to any file: `throng_folder` opens neither. What the user named himself may be both, and
+/// stands here, as what the kernel has does.
+#[test]
+fn a_file_is_opened_by_its_name_only_where_the_user_or_the_kernel_named_it() {
+    const BY_NAME: [(&str, &str); 18] = [
+        ("crates/cli/src/canary/host_cpu.rs", "/proc"),
+        ("crates/cli/src/commands/ipc.rs", "--sizes"),
+        ("crates/cli/src/commands/price.rs", "a file of prices"),
+        ("crates/cli/src/commands/profile.rs", "--against"),
+        ("crates/cli/src/commands/requests.rs", "an access log"),
+        ("crates/cli/src/console/interrupt.rs", "/proc"),
+        ("crates/cli/src/console/keys.rs", "the terminal"),
+        ("crates/cli/src/doctor/facts.rs", "/proc and /sys"),
+        ("crates/cli/src/init/file.rs", "the scenario to write, which may be a device"),
+        (
+            "crates/cli/src/kept/command.rs",
+            "media of a scenario, which rerun takes of its own alone",
+        ),
+        ("crates/cli/src/matrix/plan/overrides.rs", "templates of a matrix that is run"),
+        ("crates/cli/src/media/clips.rs", "media of a scenario that is run"),
+        ("crates/cli/src/media/pages.rs", "recordings of a scenario that is run"),
+        ("crates/cli/src/named_file.rs", "files for answers, such as --markdown"),
+        ("crates/cli/src/scenario.rs", "a scenario, which may be a pipe"),
+        ("crates/cli/src/secrets.rs", "file:PATH, which may be a pipe"),
+        ("crates/cli/src/session/prepare.rs", "--tls-ca"),
+        ("crates/fleet/src/bus/mod.rs", "the key of a bus"),
+    ];
+    let root = root();
+    let mut by_name = BTreeSet::new();
+    for name in ["cli", "fleet", "store", "report"] {
+        for file in rust_files(&root.join("crates").join(name).join("src")) {
+            let path = file.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            if opens_by_name(before_tests(&std::fs::read_to_string(&file).unwrap())) {
+                by_name.insert(path);
+            }
+        }
+    }
+    let expect: BTreeSet<String> = BY_NAME.map(|(path, _)| path.to_owned()).into_iter().collect();
+    assert_eq!(by_name, expect);
+}
+
+/// Whether code opens a file by its name to read it, or to write into what may be there already.
+fn opens_by_name(code: &str) -> bool {
+    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
+    let names = |line: &str, call: &str| {
+        line.match_indices(call).any(|(at, _)| {
+            !line[..at].ends_with(is_of_word) && !line[at + call.len()..].starts_with(is_of_word)
+        })
+    };
+    let mut lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    // What is made new is made through no link.
+    let makes_new = code.contains("create_new(true)");
+    lines.any(|line| {
+        let is_imported = line.contains("use std::fs::")
+            && ["read", "read_to_string"].iter().any(|function| names(line, function));
+        let reads = ["File::open", "fs::read", "fs::read_to_string"];
+        let writes = ["File::options", "OpenOptions::new"];
+        is_imported
+            || reads.iter().any(|call| names(line, call))
+            || !makes_new && writes.iter().any(|call| names(line, call))
+    })
+}
+
+#[test]
+fn what_opens_a_file_by_its_name_is_found() {
+    for code in [
+        "let text = std::fs::read_to_string(path)?;",
+        "paths.map(fs::read)",
+        "let file = File::open(path)?;",
+        "use std::fs::{self, read};",
+        "File::options().append(true).open(path)",
+        "let mut options = OpenOptions::new();",
+    ] {
+        assert!(opens_by_name(code), "{code}");
+    }
+    for code in [
+        "throng_folder::read(path)?.read_to_string(&mut text)",
+        "fs::read_dir(path)",
+        "SpoolFile::open(file)",
+        "use std::fs::{self, read_dir};",
+        "// as fs::read(path) does",
+        "File::options().write(true).create_new(true).open(path)",
+    ] {
+        assert!(!opens_by_name(code), "{code}");
+    }
+}
+
 /// rustfmt keeps code within the width of rustfmt.toml, but leaves comments, long strings and what
 /// macros are given as they are. Tests may have longer lines of code, such as recorded input.
 #[test]
