@@ -1,10 +1,12 @@
 //! Tokens and API secrets: written as themselves, or read from an environment variable or a file.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use throng_observation::masked::HIDDEN;
 use throng_protocol::factory::ApiSecret;
 use throng_scenario::{ApiKey, Secret, TokenSource, masked_override, names_a_secret};
+use toml::{Table, Value};
 
 use crate::console::CliError;
 
@@ -105,9 +107,33 @@ pub(crate) fn token_text(source: Option<&TokenSource>) -> Result<Option<String>,
     Ok(source.map(token).transpose()?.map(|token| token.expose().to_owned()))
 }
 
-/// The secrets that a scenario names by reference, `env:NAME` and `file:PATH`.
-pub(crate) fn references(said: &str) -> impl Iterator<Item = &str> {
-    said.split('"').filter(|text| text.starts_with("env:") || text.starts_with("file:"))
+/// The secrets that a scenario, as it writes itself, names by reference: `env:NAME` and
+/// `file:PATH`. It is read as TOML, whose quotes are others around text with `"`, `\` and line
+/// ends.
+///
+/// # Errors
+/// When it is no TOML: then nobody knows what it names.
+pub(crate) fn references(said: &str) -> Result<BTreeSet<String>, String> {
+    let file = said.parse::<Table>().map_err(|error| {
+        format!("the secrets that the scenario names are not known: {}", error.message())
+    })?;
+    let mut all = BTreeSet::new();
+    file.values().for_each(|value| collect_references(value, &mut all));
+    Ok(all)
+}
+
+/// Keys are names of throng or of HTTP headers, and no reference.
+fn collect_references(value: &Value, all: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            if !matches!(TokenSource::parse(text), TokenSource::Inline(_)) {
+                all.insert(text.clone());
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_references(item, all)),
+        Value::Table(table) => table.values().for_each(|value| collect_references(value, all)),
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => {}
+    }
 }
 
 #[cfg(test)]
@@ -127,6 +153,23 @@ mod tests {
         ] {
             assert_eq!(hidden_in(text, words.iter().map(|word| (*word).to_owned())), shown);
         }
+    }
+
+    #[test]
+    fn a_reference_is_found_in_whatever_quotes_it_stands() {
+        let names = ["env:A", r"env:A\B", "env:A\"B", "file:/a'b\"c", "env:A\nB", "file:a\tb"];
+        let table = |name: &str| Table::from_iter([("token".to_owned(), Value::from(name))]);
+        for name in names {
+            let token = table(name);
+            let mut file = Table::from_iter([("target".to_owned(), Value::Table(token.clone()))]);
+            assert_eq!(references(&file.to_string()).unwrap(), [name.to_owned()].into(), "{name}");
+            let others = vec![Value::Table(token), Value::from("file:other"), Value::from(1)];
+            file = Table::from_iter([("crowd".to_owned(), Value::Array(others))]);
+            let expect = [name.to_owned(), "file:other".to_owned()].into();
+            assert_eq!(references(&file.to_string()).unwrap(), expect, "{name}");
+        }
+        assert_eq!(references("a = \"an env:A\"\n[b]\n\"env:C\" = 1\n").unwrap(), [].into());
+        assert!(references("a = \"env:A\nb = 1\n").is_err(), "it is not known what it names");
     }
 
     #[test]

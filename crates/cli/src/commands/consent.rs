@@ -2,12 +2,14 @@
 //! owner publishes the file, which holds the terms sealed with that secret and is valid for no
 //! other tester.
 
+use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use throng_observation::shell;
 use throng_scenario::consent::WELL_KNOWN_PATH;
 use throng_scenario::{ConsentProof, ConsentSecret, Target};
 
@@ -40,10 +42,13 @@ pub(crate) fn make(command: &Consent) -> Result<Exit, CliError> {
         .output
         .as_ref()
         .map_or("the text above".to_owned(), |path| path.display().to_string());
+    let mut named = OsString::from("file:");
+    named.push(&command.secret);
+    let flag = shell::flag("--consent-secret", named);
     say_lines(&format!(
         "the owner publishes {what}\n  as http(s)://{target}{WELL_KNOWN_PATH}, or at ports 443 or \
          80 of {host},\n  at each address that {host} points to; {file} is the secret: keep it, \
-         and never publish it.\n  The test then runs with --consent-secret file:{file}"
+         and never publish it.\n  The test then runs with {flag}"
     ));
     Ok(Exit::Met)
 }

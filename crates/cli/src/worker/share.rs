@@ -5,6 +5,7 @@ use std::path::{Component, Path};
 use throng_fleet::Assignment;
 use throng_fleet::message::{ClockSaid, Ready};
 use throng_fleet::shares::Shares;
+use throng_observation::shell;
 use throng_scenario::{Network, Override, Plan, Scenario};
 
 use crate::args;
@@ -104,13 +105,11 @@ pub(super) fn read(
 /// was started, and the secrets that its owner allowed. Otherwise a plan could have any file or
 /// variable sent to a target.
 fn guard(scenario: &Scenario, plan: &Plan, allowed: &[String]) -> Result<(), CliError> {
-    let said = scenario.to_toml();
-    if let Some(reference) =
-        references(&said).find(|text| !allowed.iter().any(|known| known == text))
-    {
+    let named = references(&scenario.to_toml()).map_err(CliError::target)?;
+    if let Some(reference) = named.iter().find(|text| !allowed.contains(text)) {
         return Err(CliError::target(format!(
-            "the plan uses {reference} of this machine; its owner may allow that with \
-             --allow-secret {reference}"
+            "the plan uses {reference} of this machine; its owner may allow that with {}",
+            shell::flag("--allow-secret", reference)
         )));
     }
     let is_below = |path: &&String| {
@@ -123,5 +122,59 @@ fn guard(scenario: &Scenario, plan: &Plan, allowed: &[String]) -> Result<(), Cli
             "the plan sends {path}, which is not below the folder in which this worker was started"
         ))),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a worker that allows one secret says of a plan.
+    fn judged(token: &str, more: &str) -> Result<(), String> {
+        let url = "whip+http://127.0.0.1:7080/whip";
+        let token = toml::Value::from(token);
+        let text = format!(
+            "[target]\nurl = \"{url}\"\ntoken = {token}\n[crowd]\nsize = 1\n\
+             subscribe = \"none\"\n{more}"
+        );
+        let scenario = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let allowed = ["env:ALLOWED \"one\"".to_owned()];
+        guard(&scenario, &scenario.plan(), &allowed).map_err(|stop| stop.error.to_string())
+    }
+
+    #[test]
+    fn a_plan_from_elsewhere_gets_the_secrets_that_are_allowed_and_no_others() {
+        let publish = "publish = { video = \"144p\" }\n";
+        for token in ["inline", "env:ALLOWED \"one\""] {
+            assert_eq!(judged(token, publish), Ok(()), "{token}");
+        }
+        for (token, flag) in [
+            ("env:HOME", "--allow-secret env:HOME"),
+            (r"env:A\B", r"--allow-secret 'env:A\B'"),
+            ("env:A\"B", "--allow-secret 'env:A\"B'"),
+            ("env:A\nB", r"--allow-secret $'env:A\012B'"),
+            ("file:/etc/passwd", "--allow-secret file:/etc/passwd"),
+            ("file:/a; touch b", "--allow-secret 'file:/a; touch b'"),
+            ("file:/it's \"it\"", r#"--allow-secret 'file:/it'\''s "it"'"#),
+        ] {
+            let said = judged(token, publish).unwrap_err();
+            assert!(said.starts_with("the plan uses ") && said.ends_with(flag), "{token}: {said}");
+        }
+    }
+
+    #[test]
+    fn a_plan_from_elsewhere_gets_files_below_the_folder_of_the_worker_and_no_others() {
+        for (file, is_below) in [
+            ("a.h264", true),
+            ("./media/a.h264", true),
+            ("/etc/a.h264", false),
+            ("../a.h264", false),
+            ("media/../../a.h264", false),
+        ] {
+            let said = judged("inline", &format!("publish = {{ video = \"{file}\" }}\n"));
+            let is_refused =
+                said.as_ref().is_err_and(|why| why.contains("is not below the folder"));
+            assert_eq!((said.is_ok(), is_refused), (is_below, !is_below), "{file}: {said:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use throng_observation::shell;
 use throng_sim::skipped;
 
+use crate::consent::in_a_month;
 use crate::throng::{Stage, THRONG, figure, plain, run, started};
 
 fn said(args: &[&str]) -> (Option<i32>, String) {
@@ -226,6 +227,15 @@ fn a_command_that_is_said_to_be_given_instead_is_safe_to_paste() {
     std::fs::write(run.join("run.db"), "").unwrap();
     let (code, text) = said(&["runs", run.to_str().unwrap()]);
     assert_eq!(code, Some(2), "{text}");
-    let line = format!("throng runs '{}/x; touch y'", folder.path().display());
+    let place = folder.path().display();
+    let line = format!("throng runs '{place}/x; touch y'");
+    assert!(text.contains(&line), "{text}");
+
+    let secret = folder.path().join("a secret; touch y");
+    let consent = ["consent", "media.example.org:3333", "--tester", "Load lab"];
+    let more = ["--expires", &in_a_month(), "--secret", secret.to_str().unwrap()];
+    let (code, text) = said(&[consent, more].concat());
+    assert_eq!(code, Some(0), "{text}");
+    let line = format!("with --consent-secret 'file:{place}/a secret; touch y'\n");
     assert!(text.contains(&line), "{text}");
 }

@@ -145,7 +145,7 @@ impl Fixture {
 }
 
 /// A date a month ahead.
-fn in_a_month() -> String {
+pub(crate) fn in_a_month() -> String {
     let said = std::process::Command::new("date")
         .args(["-u", "-d", "+31 days", "+%Y-%m-%d"])
         .output()

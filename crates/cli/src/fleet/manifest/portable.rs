@@ -17,8 +17,7 @@ const OWN_VARIABLES: [&str; 4] = ["BUS_PASSWORD", "BUS_URL", "CONSENT_SECRET", "
 
 /// The variables that the scenario takes its secrets from; the pods have them from a Secret.
 pub(super) fn variables(scenario: &Scenario) -> Result<BTreeSet<String>, String> {
-    let said = scenario.to_toml();
-    let name = |reference: &str| match reference.strip_prefix("env:") {
+    let name = |reference: &String| match reference.strip_prefix("env:") {
         None => Err(format!("{reference} is a file that the pods do not have: write env:NAME")),
         Some(name) if OWN_VARIABLES.contains(&name) => Err(format!(
             "the pods have a {name} of their own: give the variable of {reference} another name"
@@ -28,7 +27,7 @@ pub(super) fn variables(scenario: &Scenario) -> Result<BTreeSet<String>, String>
             Err(format!("{reference} cannot be a variable of a pod: write letters, digits and _"))
         }
     };
-    references(&said).map(name).collect()
+    references(&scenario.to_toml())?.iter().map(name).collect()
 }
 
 fn is_variable(name: &str) -> bool {

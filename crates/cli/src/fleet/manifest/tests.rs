@@ -119,6 +119,8 @@ fn what_does_not_travel_is_refused_by_name() {
         (viewers("token = \"file:/secrets/token\"\n"), "file:/secrets/token"),
         (viewers("token = \"env:BUS_URL\"\n"), "BUS_URL"),
         (viewers("token = \"env:a-b\"\n"), "env:a-b"),
+        (viewers("token = 'env:a\"b'\n"), "env:a\"b"),
+        (viewers("token = 'env:a\\b'\n"), r"env:a\b"),
         (from_file, "/media/a.h264"),
     ] {
         let said = manifest_of(&scenario, &command(&[])).expect_err(why);

@@ -364,6 +364,14 @@ fn what_a_fleet_cannot_do_is_refused_by_name() {
     let (code, error) = view(&["--fleet", &bus, "--workers", "1"]);
     assert!(code == Some(4) && error.contains("worker small does not play"), "{error}");
     assert!(error.contains("this worker plays at most 3"), "{error}");
+    // The flag can be pasted, whatever the plan says (docs/security.md).
+    let folder = tempfile::tempdir().unwrap();
+    let token = folder.path().join("a token; touch y");
+    std::fs::write(&token, "token").unwrap();
+    let token = format!("file:{}", token.display());
+    let (code, error) = view(&["--fleet", &bus, "--workers", "1", "--token", &token]);
+    assert!(code == Some(4) && error.contains("worker small does not play"), "{error}");
+    assert!(error.contains(&format!("with --allow-secret '{token}'")), "{error}");
 }
 
 #[test]
