@@ -2,7 +2,8 @@
 # Kills throng in each phase of run, find, matrix, prove and both sides of a fleet, on loopback
 # against the stage. Then the folder must be readable, nothing that throng started may live, and the
 # machine must be as before; what SIGKILL left changed must be told by the next experiment and put
-# back by --undo. Prints a table; ends with 1 if anything is wrong.
+# back by --undo. Prints a table; ends with 1 if anything is wrong, else with 77 if a command was
+# skipped.
 #   scripts/kills.sh [CASE]...   COMMAND[/PHASE[/SIGNAL]], or a pattern of it such as '*/*/KILL';
 #                                all unless named
 #   THRONG   the program; target/release/throng unless set
@@ -24,7 +25,7 @@ stage=whep+http://127.0.0.1:7080/whep server_port=7081 free_port=7082 bus=nats:/
   viewers=6
 work=$(mktemp -d)
 export XDG_STATE_HOME=$work/state # The list of experiments that are not finished.
-helpers=() failed=0 tried=0
+helpers=() failed=0 tried=0 skipped=0
 
 # By a variable that all inherit which a process starts.
 marked() { grep -lsz "^THRONG_KILLS=$1\$" /proc/[0-9]*/environ | cut -d/ -f3; }
@@ -204,7 +205,11 @@ helper nats 'Server is ready' nats-server --addr 127.0.0.1 --port 4222 --jetstre
 commands=(run find matrix prove coordinator worker)
 if tc qdisc add dev lo root tbf rate 100mbit burst 80000b latency 200ms 2>/dev/null; then
   tc qdisc del dev lo root
-else echo "SKIPPED: prove, as this kernel has no token bucket filter" && unset 'commands[3]'; fi
+else
+  echo "SKIPPED: prove, as this kernel has no token bucket filter"
+  unset 'commands[3]'
+  skipped=77
+fi
 printf '| Command | Phase | Signal | Folder | Processes left | Machine |\n|---|---|---|---|---|---|\n'
 for command in "${commands[@]}"; do
   case $command in
@@ -224,3 +229,4 @@ for command in "${commands[@]}"; do
 done
 [[ $tried -gt 0 ]] || fail "there is no case $*"
 [[ $failed -eq 0 ]] || fail "$failed of $tried cases are wrong; what they have written: $work"
+exit "$skipped"

@@ -548,6 +548,81 @@ fn files_of(folder: &Path, extensions: &[&str]) -> Vec<PathBuf> {
     files
 }
 
+/// CI does not compile the fuzz targets: their dependencies once more would take minutes of its
+/// budget. So each is nothing but one call of a law that tests of the same crate compile and try,
+/// and the laws use what the targets have too. scripts/fuzz.sh compiles them before it begins.
+#[test]
+fn a_fuzz_target_is_one_call_of_a_law_that_tests_try() {
+    let fuzz = root().join("fuzz");
+    let manifest: toml::Table =
+        std::fs::read_to_string(fuzz.join("Cargo.toml")).unwrap().parse().unwrap();
+    let mut targets = BTreeSet::new();
+    for file in files_of(&fuzz.join("fuzz_targets"), &["rs"]) {
+        let path = file.strip_prefix(&fuzz).unwrap().to_str().unwrap().to_owned();
+        let text = std::fs::read_to_string(&file).unwrap();
+        let called = law_of_target(&text);
+        let (of, law) = called.unwrap_or_else(|| panic!("fuzz/{path} is not one call of a law"));
+        let tests = root().join("crates").join(of).join("tests");
+        let is_tried = files_of(&tests, &["rs"])
+            .iter()
+            .any(|file| names_law(&std::fs::read_to_string(file).unwrap(), law));
+        assert!(is_tried, "fuzz/{path}: no test of {of} tries laws::{law}");
+        for file in files_of(&tests.join("laws"), &["rs"]) {
+            for name in used_crates(&std::fs::read_to_string(&file).unwrap()) {
+                let is_there = manifest["dependencies"].get(name.replace('_', "-")).is_some();
+                assert!(is_there, "fuzz/Cargo.toml lacks {name} of {}", file.display());
+            }
+        }
+        targets.insert(path);
+    }
+    let declared = manifest["bin"].as_array().unwrap().iter();
+    let declared = declared.map(|target| target["path"].as_str().unwrap().to_owned());
+    assert_eq!(targets, declared.collect());
+}
+
+/// The crate and the law that a fuzz target calls; `None` if it is more or less than that.
+fn law_of_target(text: &str) -> Option<(&str, &str)> {
+    let of = text.split("../../crates/").nth(1)?.split('/').next()?;
+    let law = text.split("laws::").nth(1)?.split('(').next()?;
+    let (title, code) = text.split_once('\n')?;
+    let expect = format!(
+        "#![no_main]\n\n#[path = \"../../crates/{of}/tests/laws/mod.rs\"]\nmod laws;\n\n\
+         libfuzzer_sys::fuzz_target!(|bytes: &[u8]| laws::{law}(bytes));\n"
+    );
+    (title.starts_with("//! ") && code == expect).then_some((of, law))
+}
+
+/// Whether a test names a law by its path.
+fn names_law(text: &str, law: &str) -> bool {
+    let mut named = text.split("laws::").skip(1);
+    named.any(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next() == Some(law))
+}
+
+/// The crates of which a law uses something by `use`, but for the standard library.
+fn used_crates(text: &str) -> impl Iterator<Item = &str> {
+    let used = text.lines().filter_map(|line| line.trim_start().strip_prefix("use "));
+    let crates = used.filter_map(|path| Some(path.split_once("::")?.0));
+    crates.filter(|name| !["std", "super", "crate", "self"].contains(name))
+}
+
+#[test]
+fn a_fuzz_target_that_does_more_than_to_call_a_law_is_told_from_one_that_does_not() {
+    let target = "//! Any.\n#![no_main]\n\n#[path = \"../../crates/net/tests/laws/mod.rs\"]\n\
+                  mod laws;\n\nlibfuzzer_sys::fuzz_target!(|bytes: &[u8]| laws::any(bytes));\n";
+    assert_eq!(law_of_target(target), Some(("net", "any")));
+    for (part, other) in [
+        ("(bytes)", "(&bytes)"),
+        ("mod laws;\n", "mod laws;\nuse std::fs;\n"),
+        ("../../crates", "../crates"),
+        ("//! Any.", "// Any."),
+    ] {
+        assert_eq!(law_of_target(&target.replace(part, other)), None, "{other}");
+    }
+    assert!(names_law("hunt(laws::any, 1)", "any") && !names_law("laws::any_other", "any"));
+    let used = "use std::fs;\n    use throng_net::{a, b};\nuse http::C;\npub(crate) use d::e;\n";
+    assert_eq!(Vec::from_iter(used_crates(used)), ["throng_net", "http"]);
+}
+
 /// All of a module with a folder is in that folder: the file beside its parts is `mod.rs`.
 #[test]
 fn modules_with_folders_are_in_them() {
