@@ -165,26 +165,52 @@ fn a_url_is_in_clear_only_where_it_is_sent() {
     assert_eq!(clear, expect);
 }
 
-/// Whether code names the type of the crate `url`, by itself or in a list.
+/// Whether code names the type of the crate `url`, by itself or in a list, or takes all of that
+/// crate or another name for it, by which the type could be named unseen.
 fn names_other_url(code: &str) -> bool {
     let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
-    code.match_indices("url::").any(|(at, crate_name)| {
+    let is_between = |c: char| !is_of_word(c) && c != '*';
+    let is_renamed = code.lines().map(str::trim_start).any(|line| {
+        let renames = ["use url as ", "extern crate url"];
+        !line.starts_with("//") && renames.iter().any(|words| line.contains(words))
+    });
+    let is_named = code.match_indices("url::").any(|(at, crate_name)| {
         let rest = &code[at + crate_name.len()..];
         let names = match rest.strip_prefix('{') {
-            Some(list) => list.split('}').next(),
-            None => rest.split(|c| !is_of_word(c)).next(),
+            Some(list) => list.split(';').next(),
+            None => rest.split(is_between).next(),
         };
-        !code[..at].ends_with(is_of_word)
-            && names.is_some_and(|names| names.split(|c| !is_of_word(c)).any(|name| name == "Url"))
-    })
+        let mut names = names.unwrap_or_default().split(is_between);
+        !code[..at].ends_with(is_of_word) && names.any(|name| ["Url", "*", "self"].contains(&name))
+    });
+    is_renamed || is_named
 }
 
 #[test]
 fn the_url_of_the_crate_is_found_in_lists_and_in_types() {
-    for code in ["use url::Url;", "use url::{Host,\n    Url};", "fn f(of: &url::Url) {}"] {
+    for code in [
+        "use url::Url;",
+        "use url::{Host,\n    Url};",
+        "use url::{form_urlencoded::{Parse, parse}, Url};",
+        "fn f(of: &url::Url) {}",
+        "fn f(of: *const url::Url) {}",
+        "use url::*;",
+        "use url::{*};",
+        "use url as other;",
+        "pub(crate) use url as other;",
+        "use url::{self as other};",
+        "use url::{Host, self as other};",
+        "extern crate url as other;",
+    ] {
         assert!(names_other_url(code), "{code}");
     }
-    for code in ["use url::{Host, Origin};", "shown_url::Url", "url::Position", "Url::parse(a)"] {
+    for code in [
+        "use url::{Host, Origin};\nuse crate::Url;",
+        "shown_url::Url",
+        "url::Position",
+        "Url::parse(a)",
+        "// who may use url as it is",
+    ] {
         assert!(!names_other_url(code), "{code}");
     }
 }

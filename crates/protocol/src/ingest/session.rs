@@ -1,7 +1,9 @@
 //! The dialogue of a publisher ("Adobe's Real Time Messaging Protocol", 1.0, sections 5.2 and 7).
 
 use std::collections::VecDeque;
+use std::fmt;
 
+use throng_observation::masked::HIDDEN;
 use throng_observation::{Failure, FailureReason};
 
 use super::amf::Amf;
@@ -31,8 +33,8 @@ const CREATE_STREAM: f64 = 4.0;
 const PING_REQUEST: [u8; 2] = [0, 6];
 const PING_RESPONSE: [u8; 2] = [0, 7];
 
-/// Where to publish.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Where to publish. `Debug` prints `…`: where the path has one part, the application is the key.
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Place {
     /// `rtmp://host:port/app`.
     pub(crate) connection_url: String,
@@ -40,6 +42,12 @@ pub(crate) struct Place {
     pub(crate) app: String,
     /// Name of the stream: the last part of the path, with the query.
     pub(crate) key: String,
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
 }
 
 /// What became known.
@@ -372,6 +380,7 @@ mod tests {
             let of = [("code", Amf::text("X")), ("description", Amf::text(said))];
             let of = Amf::Object(of.map(|(name, value)| (name.to_owned(), value)).into());
             assert_eq!(refusal(&place, Some(&of)).detail, format!("X: {shown}").as_str());
+            assert_eq!(format!("{place:?}"), HIDDEN);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The URL that a user gives: of a target of throng, of a web page or WebSocket, or only a host and
 //! its port.
 
+use std::fmt;
+
 use throng_observation::Url;
 use throng_scenario::{Endpoint, Place, Protocol, Target};
 use url::Position;
@@ -13,8 +15,8 @@ const TLS_PORTS: [u16; 4] = [443, 8443, 322, 8322];
 /// Ports at which RTSP is asked before HTTP.
 const RTSP_PORTS: [u16; 4] = [554, 8554, 322, 8322];
 
-/// A URL, and what its form tells.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A URL, and what its form tells. `Debug` prints no secret of it.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Given {
     written: Written,
     /// What follows `://`, as it was written.
@@ -24,6 +26,16 @@ pub struct Given {
     base: Url,
     /// The target's, where the URL is a complete one.
     endpoint: Option<Endpoint>,
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { written, base, .. } = self;
+        f.debug_struct("Given")
+            .field("written", written)
+            .field("base", base)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How it was written.

@@ -7,6 +7,9 @@
 //! A file for each protocol has what is asked and how the answer is read; both are pure. The
 //! [`Prober`] is the participant that asks, one protocol after the other, until one is found.
 
+use std::fmt;
+
+use throng_observation::masked::masked;
 use throng_scenario::Protocol;
 
 mod answer;
@@ -65,8 +68,8 @@ static KINDS: [&Kind; 9] = [
 /// Of kinds that ask once.
 fn refines_nothing(_: &mut Found, _: &Given, _: &Answer) {}
 
-/// A protocol that answered, and what its server said.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A protocol that answered, and what its server said. `Debug` prints no secret of its URL.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Found {
     /// The protocol.
     pub protocol: Protocol,
@@ -95,6 +98,21 @@ pub enum Access {
     ApiKey,
     /// User name and password.
     Account,
+}
+
+impl fmt::Debug for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { protocol, url, server, offers, access, is_live, to_name } = self;
+        f.debug_struct("Found")
+            .field("protocol", protocol)
+            .field("url", &masked(url))
+            .field("server", server)
+            .field("offers", offers)
+            .field("access", access)
+            .field("is_live", is_live)
+            .field("to_name", to_name)
+            .finish()
+    }
 }
 
 impl Found {

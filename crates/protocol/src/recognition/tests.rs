@@ -122,6 +122,16 @@ fn a_playlist_is_found_after_whep_and_asked_whether_it_goes_on() {
 }
 
 #[test]
+fn what_is_given_and_found_is_shown_without_the_secrets_of_its_url() {
+    let given = Given::parse("rtsp://me:S3CRET@h/cam?token=S3CRET").unwrap();
+    let found = given.named().unwrap();
+    assert!(found.url.contains("me:S3CRET@"), "it is for the scenario");
+    for shown in [format!("{given:?}"), format!("{found:?}")] {
+        assert!(shown.contains("h/cam") && !shown.contains("S3CRET"), "{shown}");
+    }
+}
+
+#[test]
 fn what_each_request_got_is_told_where_nothing_is_recognised() {
     let mut fixture = Fixture::new("http://h/");
     let asked = fixture.serve(|_| ("404\nserver: nginx", ""));
