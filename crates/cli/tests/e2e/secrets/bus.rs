@@ -4,6 +4,10 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Shutdown, TcpStream};
 use std::thread::JoinHandle;
 
+use throng_fleet::wire::{self, WireLimits};
+use throng_observation::RunTime;
+use throng_observation::run::{EventRow, Row};
+
 /// A message: its subject, and its headers with what it says.
 pub(super) type BusMessage = (String, Vec<u8>);
 
@@ -66,5 +70,41 @@ fn next(reader: &mut BufReader<TcpStream>, answers: &mut TcpStream) -> Option<Op
             Some(None)
         }
         _ => Some(None),
+    }
+}
+
+/// The rows of a message that has some, with their texts as they are: a message has them deflated.
+pub(super) fn rows_of((subject, said): &BusMessage) -> Option<Vec<u8>> {
+    if !subject.starts_with("throng.run.") || !subject.contains(".rows.") {
+        return None;
+    }
+    let said = said.strip_suffix(b"\r\n")?;
+    let headers = said.windows(4).position(|at| at == b"\r\n\r\n");
+    let batch = match headers.filter(|_| said.starts_with(b"NATS/1.0")) {
+        Some(end) => &said[end + 4..],
+        None => said,
+    };
+    let rows = wire::decode(batch, WireLimits::default()).unwrap();
+    Some(rows.iter().fold(Vec::new(), |plain, row| postcard::to_extend(row, plain).unwrap()))
+}
+
+#[test]
+fn a_word_of_a_row_is_seen_once_the_batch_is_unpacked() {
+    let word = "a word of a row";
+    let row = Row::Event(EventRow {
+        at: RunTime(0),
+        participant: None,
+        kind: word.to_owned(),
+        count: 1,
+        detail: word.into(),
+    });
+    let batch = wire::encode(&[row], WireLimits::default()).unwrap();
+    let has = |bytes: &[u8]| bytes.windows(word.len()).any(|at| at == word.as_bytes());
+    assert!(!has(&batch));
+    for headers in [&b""[..], b"NATS/1.0\r\nNats-Msg-Id: 0-1\r\n\r\n"] {
+        let said = [headers, &batch, b"\r\n"].concat();
+        let rows = rows_of(&("throng.run.a1.rows.0".to_owned(), said.clone())).unwrap();
+        assert!(has(&rows), "{rows:?}");
+        assert_eq!(rows_of(&("throng.run.a1.end.0".to_owned(), said)), None);
     }
 }

@@ -72,6 +72,18 @@ impl Bench {
 
     /// Begins a run of a scenario of the table.
     fn begin(&mut self, name: &'static str, text: &str) -> Begun {
+        let folder = self.runs.join(name);
+        self.begin_by(&["run"], &folder, name, text)
+    }
+
+    /// Begins what `throng COMMAND` makes of a scenario of the table.
+    fn begin_by(
+        &mut self,
+        command: &[&str],
+        folder: &Path,
+        name: &'static str,
+        text: &str,
+    ) -> Begun {
         let (filled, mut told) = self.law.filled(name, text);
         let named = self.named.iter().filter(|(words, _)| text.contains(words));
         told.extend(named.map(|(_, secret)| secret.clone()));
@@ -82,8 +94,8 @@ impl Bench {
         let file = self.given.join(format!("{name}.toml"));
         std::fs::write(&file, format!("{filled}[run]\nduration = \"1s\"\n")).unwrap();
         let at = |ending: &str| word(&self.made.join(format!("{name}.{ending}")));
-        let mut arguments = vec!["run".to_owned(), word(&file), "--output".to_owned()];
-        arguments.push(word(&self.runs.join(name)));
+        let mut arguments: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+        arguments.extend([word(&file), "--output".to_owned(), word(folder)]);
         arguments.extend(["--csv", "--details", "--plain"].map(str::to_owned));
         arguments.extend(["--junit".to_owned(), at("xml"), "--markdown".to_owned(), at("md")]);
         let variables = self.variables.clone();
@@ -116,14 +128,20 @@ fn word(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// 25 s: 17 runs of a second, six at a time, of which a watched one begins 5 s later.
+/// 25 s: 17 runs of a second, six at a time, of which a watched one begins 5 s later; beside them a
+/// search, which ends after some ten seconds, as nobody is served.
 #[test]
 fn no_secret_of_any_place_is_in_any_output() {
     let mut bench = Bench::new();
+    let (_, text) = SCENARIOS.into_iter().find(|(name, _)| *name == "ovenmediaengine").unwrap();
+    let found = bench.made.join("found");
+    let search = bench.begin_by(&["find", "--start", "1", "--budget", "1m"], &found, "find", text);
     for scenarios in SCENARIOS.chunks(AT_ONCE) {
         let begun = scenarios.iter().map(|&(name, text)| bench.begin(name, text)).collect();
         bench.look_at_all(begun);
     }
+    bench.look_at_all(vec![search]);
+    assert!(found.join("run.db").is_file(), "there was no search");
     exports(&mut bench);
     comparisons(&mut bench);
     pages(&mut bench);

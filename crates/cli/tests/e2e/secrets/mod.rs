@@ -15,8 +15,9 @@ use std::process::Command;
 use throng_sim::nats::Nats;
 use throng_sim::whep::{Behaviour, Server};
 
-use self::bus::BusListener;
+use self::bus::{BusListener, BusMessage, rows_of};
 use self::law::Law;
+use self::places::SCENARIOS;
 use crate::matrix::{Study, said};
 use crate::prove::{Fixture, stage, viewers};
 use crate::throng::{Stage, THRONG, started};
@@ -266,49 +267,75 @@ fn runs_below(folder: &Path) -> usize {
     runs.filter(|run| run.join("run.db").is_file()).count()
 }
 
+/// What a fleet plays, beside the row `hls` of the table.
+const OF_FLEET: &str = "[target]\nurl = \"whep+http://HOST/whep?sig=<query>\"\n\
+                        token = \"env:THRONG_LAW_TOKEN\"\n[crowd]\nsize = 1\n";
+
 /// A secret that the scenario writes out is in the order to a worker, which the bus does not store;
-/// one that it names is in no message.
+/// one that it names is in no message. 10 s: two runs, each of which begins 2 s after its order.
 #[test]
 fn a_run_of_a_fleet_has_no_secret() {
     if !Nats::is_installed() {
         return;
     }
     let mut law = Law::new();
-    let [query, token, password] =
-        ["FleetQuery", "FleetToken", "FleetBus"].map(|place| law.secret(place));
+    let [env, kept, password] =
+        ["FleetEnv", "FleetFile", "FleetBus"].map(|place| law.secret(place));
     let account = format!("authorization {{ user: me, password: \"{password}\" }}\n");
     let nats = Nats::start(&account).unwrap();
     let listener = BusListener::start(nats.url().trim_start_matches("nats://"), "me", &password);
-    let server = refuses_with(format!("{query} {token}"));
-    let file = law.path("fleet.toml");
-    let scenario = format!(
-        "[target]\nurl = \"whep+http://{}/whep?sig={query}\"\ntoken = \"env:THRONG_LAW_TOKEN\"\n\
-         [crowd]\nsize = 1\n[run]\nduration = \"1s\"\n",
-        server.address()
-    );
-    std::fs::write(&file, scenario).unwrap();
+    let given = law.path("given").display().to_string();
+    std::fs::create_dir(&given).unwrap();
+    let token = format!("{given}/token");
+    std::fs::write(&token, &kept).unwrap();
     let bus = nats.url_of("me", &password);
-    let variables = [("THRONG_LAW_BUS", bus.as_str()), ("THRONG_LAW_TOKEN", token.as_str())];
+    let variables = [("THRONG_LAW_BUS", bus.as_str()), ("THRONG_LAW_TOKEN", env.as_str())];
     let fleet = ["--fleet", "env:THRONG_LAW_BUS"];
-    let work = ["worker", "--once", "--allow-secret", "env:THRONG_LAW_TOKEN"];
-    let worker = started(Command::new(THRONG).args([&work[..], &fleet].concat()).envs(variables));
-    let (file, run) = (file.display().to_string(), law.path("fleet").display().to_string());
-    let arguments = ["run", &file, "--output", &run, "--workers", "1", "--details", "--plain"];
-    let ran = law.throng(&[&arguments[..], &fleet].concat(), &variables, false);
-    let worked = worker.wait_with_output().unwrap();
-    law.look_at("the output of the worker", &[worked.stdout, worked.stderr].concat());
-    assert!(Path::new(&run).join("run.db").is_file(), "{}", said(&ran));
-    law.look_below(Path::new(&run));
-    let mut orders = 0;
-    for (subject, message) in listener.heard() {
-        let is_order = subject.starts_with("throng.worker.") && subject.ends_with(".order");
-        let message = String::from_utf8_lossy(&message);
-        let rest = if is_order { message.replace(&query, "") } else { message.into_owned() };
-        orders += usize::from(is_order && rest.contains("whep?sig="));
-        law.look_at(&format!("the message {subject}"), rest.as_bytes());
+    let token = format!("file:{token}");
+    let allow = ["--allow-secret", "env:THRONG_LAW_TOKEN", "--allow-secret", &token];
+    let mut written = Vec::new();
+    let of_table = SCENARIOS.into_iter().find(|(name, _)| *name == "hls").unwrap();
+    for (name, text) in [("fleet", OF_FLEET), of_table] {
+        let before = law.secrets.len();
+        let (filled, mut told) = law.filled(name, text);
+        written.extend_from_slice(&law.secrets[before..]);
+        told.extend([env.clone(), kept.clone()]);
+        let server = refuses_with(told.join(" "));
+        let filled =
+            filled.replace("HOST", &server.address().to_string()).replace("FOLDER", &given);
+        let (file, run) = (law.path(&format!("{name}.toml")), law.path(name));
+        std::fs::write(&file, format!("{filled}[run]\nduration = \"1s\"\n")).unwrap();
+        let work = [&["worker", "--once"][..], &allow, &fleet].concat();
+        let worker = started(Command::new(THRONG).args(work).envs(variables));
+        let (file, folder) = (file.display().to_string(), run.display().to_string());
+        let play = ["run", &file, "--output", &folder, "--workers", "1", "--details", "--plain"];
+        let ran = law.throng(&[&play[..], &fleet].concat(), &variables, false);
+        let worked = worker.wait_with_output().unwrap();
+        law.look_at("the output of the worker", &[worked.stdout, worked.stderr].concat());
+        assert!(run.join("run.db").is_file(), "{name}: {}", said(&ran));
+        law.look_below(&run);
     }
-    assert!(orders > 0, "{}", said(&ran));
+    looks_at_the_bus(&mut law, &listener.heard(), &written);
     law.holds();
+}
+
+/// Looks at what was heard on a bus, where orders alone may have the secrets `written`.
+fn looks_at_the_bus(law: &mut Law, heard: &[BusMessage], written: &[String]) {
+    let (mut orders, mut batches) = (0, 0);
+    for message in heard {
+        let (subject, bytes) = message;
+        if let Some(rows) = rows_of(message) {
+            batches += 1;
+            law.look_at(&format!("the rows of {subject}"), &rows);
+        }
+        let mut text = String::from_utf8_lossy(bytes).into_owned();
+        if subject.starts_with("throng.worker.") && subject.ends_with(".order") {
+            orders += usize::from(written.iter().any(|secret| text.contains(secret)));
+            text = written.iter().fold(text, |text, secret| text.replace(secret, ""));
+        }
+        law.look_at(&format!("the message {subject}"), text.as_bytes());
+    }
+    assert!(orders >= 2 && batches >= 2, "{orders} orders, {batches} batches of rows");
 }
 
 #[test]
