@@ -291,15 +291,15 @@ fn a_run_of_a_fleet_has_no_secret() {
     let bus = nats.url_of("me", &password);
     let variables = [("THRONG_LAW_BUS", bus.as_str()), ("THRONG_LAW_TOKEN", env.as_str())];
     let fleet = ["--fleet", "env:THRONG_LAW_BUS"];
-    let token = format!("file:{token}");
-    let allow = ["--allow-secret", "env:THRONG_LAW_TOKEN", "--allow-secret", &token];
+    let reference = format!("file:{token}");
+    let allow = ["--allow-secret", "env:THRONG_LAW_TOKEN", "--allow-secret", &reference];
     let mut written = Vec::new();
     let of_table = SCENARIOS.into_iter().find(|(name, _)| *name == "hls").unwrap();
-    for (name, text) in [("fleet", OF_FLEET), of_table] {
+    for ((name, text), token) in [(("fleet", OF_FLEET), &env), (of_table, &kept)] {
         let before = law.secrets.len();
         let (filled, mut told) = law.filled(name, text);
         written.extend_from_slice(&law.secrets[before..]);
-        told.extend([env.clone(), kept.clone()]);
+        told.push(token.clone());
         let server = refuses_with(told.join(" "));
         let filled =
             filled.replace("HOST", &server.address().to_string()).replace("FOLDER", &given);

@@ -157,7 +157,7 @@ token = "file:FOLDER/token"
 size = 1
 [crowd.player]
 headers = { X-Session = "<session>", Cookie = "sid=<~cookie>" }
-p2p = { tracker = "ws://HOST/tracker?passkey=<~tracker>" }
+p2p = { tracker = "ws://HOST/tracker?passkey=<tracker>" }
 "#,
     ),
     (
