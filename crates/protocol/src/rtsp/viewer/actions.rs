@@ -23,7 +23,12 @@ impl Viewer {
             PlaybackState::Paused { until } if now >= until && self.session.client.is_free() => {
                 self.go_on(now, Then::Pause(Duration::ZERO));
             }
-            _ => {}
+            PlaybackState::Joins
+            | PlaybackState::Restarts
+            | PlaybackState::SetsUpAnew
+            | PlaybackState::Stops(_)
+            | PlaybackState::Paused { .. }
+            | PlaybackState::Continues(_) => {}
         }
     }
 
@@ -60,7 +65,12 @@ impl Viewer {
                 self.playback.state = PlaybackState::Paused { until };
             }
             PlaybackState::Stops(then) => self.go_on(now, then),
-            _ => {}
+            PlaybackState::Joins
+            | PlaybackState::Plays
+            | PlaybackState::Restarts
+            | PlaybackState::SetsUpAnew
+            | PlaybackState::Paused { .. }
+            | PlaybackState::Continues(_) => {}
         }
     }
 
@@ -76,7 +86,12 @@ impl Viewer {
                 }
             }
             PlaybackState::Stops(then) => self.go_on(now, then),
-            _ => {}
+            PlaybackState::Joins
+            | PlaybackState::Plays
+            | PlaybackState::Restarts
+            | PlaybackState::SetsUpAnew
+            | PlaybackState::Paused { .. }
+            | PlaybackState::Continues(_) => {}
         }
     }
 

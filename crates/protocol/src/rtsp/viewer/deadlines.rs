@@ -37,7 +37,16 @@ impl Viewer {
             (true, PlaybackState::Paused { until }) if is_free => {
                 all.push((until, "end of the pause"));
             }
-            _ => {}
+            (
+                true,
+                PlaybackState::Joins
+                | PlaybackState::Restarts
+                | PlaybackState::SetsUpAnew
+                | PlaybackState::Stops(_)
+                | PlaybackState::Paused { .. }
+                | PlaybackState::Continues(_),
+            )
+            | (false, _) => {}
         }
         if self.receives() {
             all.extend(
