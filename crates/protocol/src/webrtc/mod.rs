@@ -25,6 +25,8 @@ pub mod relay;
 
 pub mod sdp;
 
+mod completed;
+
 pub mod receiver;
 
 pub mod sender;

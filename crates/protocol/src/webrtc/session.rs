@@ -19,6 +19,7 @@ use throng_media::rtp::{PacketKind, classify};
 use throng_observation::{Codec, IceState, MediaKind, MediaPath};
 
 use super::checks::{Arrival, Checks, is_answer};
+use super::completed::completed;
 use super::crypto::{self, CryptoSetupError, KeySlot};
 use super::peer_addresses::PeerAddresses;
 use super::sdp::{Description, SDP_BYTES_MAX, to_negotiate};
@@ -102,6 +103,8 @@ pub struct Session {
     pending: Option<SdpPendingOffer>,
     /// The content of the pending offer.
     offered: Description,
+    /// The names of its media sections, in their order.
+    offered_mids: Vec<String>,
     /// Whether the keys were returned.
     keyed: bool,
     checks: Checks,
@@ -144,6 +147,7 @@ impl Session {
             keys,
             pending: None,
             offered: Description::default(),
+            offered_mids: Vec::new(),
             keyed: false,
             checks: Checks::default(),
             peers: PeerAddresses::default(),
@@ -180,8 +184,7 @@ impl Session {
             change.add_media(kind, MediaDirection::SendOnly, None, None, simulcast);
         }
         let (offer, pending) = change.apply().ok_or(SessionError::Order("nothing to offer"))?;
-        self.pending = Some(pending);
-        let text = offer.to_sdp_string();
+        let text = self.await_answer(&offer, pending);
         self.offered = Description::parse(&text);
         Ok(text)
     }
@@ -196,8 +199,16 @@ impl Session {
             change.add_media(kind, MediaDirection::RecvOnly, None, None, None);
         }
         let (offer, pending) = change.apply().ok_or(SessionError::Order("nothing to offer"))?;
+        Ok(self.await_answer(&offer, pending))
+    }
+
+    /// Keeps what the answer to this offer is compared with; the offer's text.
+    fn await_answer(&mut self, offer: &SdpOffer, pending: SdpPendingOffer) -> String {
         self.pending = Some(pending);
-        Ok(offer.to_sdp_string())
+        let text = offer.to_sdp_string();
+        let mids = text.lines().filter_map(|line| line.strip_prefix("a=mid:"));
+        self.offered_mids = mids.map(str::to_owned).collect();
+        text
     }
 
     /// Makes an offer as a server sends it during a session: one more video stream, or fresh ICE
@@ -212,8 +223,7 @@ impl Session {
             LaterOffer::IceRestart => drop(change.ice_restart(true)),
         }
         let (offer, pending) = change.apply().ok_or(SessionError::Order("nothing to offer"))?;
-        self.pending = Some(pending);
-        Ok(offer.to_sdp_string())
+        Ok(self.await_answer(&offer, pending))
     }
 
     /// Applies the peer's answer to the local offer. Its candidates are not used yet: the caller
@@ -227,8 +237,9 @@ impl Session {
             .take()
             .ok_or(SessionError::Order("an answer arrived without a pending offer"))?;
         self.checks.begin_anew();
-        apply_answer(&mut self.rtc, pending, text)?;
-        let remote = Description::parse(text);
+        let text = completed(text, &std::mem::take(&mut self.offered_mids));
+        apply_answer(&mut self.rtc, pending, &text)?;
+        let remote = Description::parse(&text);
         self.keys.only_media(remote.has_only_media());
         self.free_senders(&remote);
         Ok(Negotiated { answer: remote.clone(), local: std::mem::take(&mut self.offered), remote })
@@ -242,6 +253,7 @@ impl Session {
     pub fn accept_offer(&mut self, text: &str) -> Result<(String, Negotiated), SessionError> {
         self.pending = None;
         self.checks.begin_anew();
+        let text = &completed(text, &[]);
         let answer = answer_to(&mut self.rtc, text)?.to_sdp_string();
         let local = Description::parse(&answer);
         let negotiated =
