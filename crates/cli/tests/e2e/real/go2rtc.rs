@@ -1,11 +1,14 @@
-//! go2rtc: RTSP over TCP, WHEP and HLS.
+//! go2rtc: RTSP over TCP, WHEP and HLS, publishers by RTSP, WHIP and RTMP.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use throng_sim::namespace::Namespace;
-use throng_sim::real::go2rtc::{self, API_PORT, PROGRAM, RTSP_PORT, sent_bytes};
+use throng_sim::real::go2rtc::{
+    self, API_PORT, PROGRAM, RTMP_PORT, RTSP_PORT, received_bytes, sent_bytes,
+};
 
+use super::publishing::{Published, all_are_played};
 use super::table::Row;
 use super::{NEAR, USERS, View, by, can_run, source_fps, table};
 use crate::throng::{figure, valid};
@@ -51,6 +54,45 @@ fn go2rtc_plays_by_each_of_its_protocols() {
     rows.push(seen.row);
     rows.push(is_not_played(&namespace, hls));
     table::has("go2rtc", table::Part::Main, &rows);
+}
+
+/// 16 s: a stream is offered after some seconds, and counters are read for 8 s.
+#[test]
+fn go2rtc_takes_what_throng_publishes_and_passes_it_on() {
+    if !can_run(PROGRAM) {
+        return;
+    }
+    let namespace = Namespace::with_veth("go2rtcpub", ADDRESS).unwrap();
+    let server = go2rtc::start(&namespace, ADDRESS).unwrap();
+    let of = &server;
+    let received =
+        |stream: &'static str| Box::new(move || received_bytes(of, stream).unwrap_or(0.0));
+    let by_rtsp = |stream: &str| {
+        let url = format!("rtsp://{ADDRESS}:{RTSP_PORT}/{stream}");
+        View::of("RTSP", url).with(&["--set", &by("tcp")])
+    };
+    let api = format!("http://{ADDRESS}:{API_PORT}/api/webrtc");
+    let streams = [
+        Published {
+            protocol: "publishing by RTSP",
+            url: format!("publish+rtsp://{ADDRESS}:{RTSP_PORT}/fromrtsp"),
+            viewers: View::of("WHEP", format!("whep+{api}?src=fromrtsp")),
+            received: received("fromrtsp"),
+        },
+        Published {
+            protocol: "publishing by WHIP",
+            url: format!("whip+{api}?dst=fromwhip"),
+            viewers: by_rtsp("fromwhip"),
+            received: received("fromwhip"),
+        },
+        Published {
+            protocol: "publishing by RTMP",
+            url: format!("publish+rtmp://{ADDRESS}:{RTMP_PORT}/fromrtmp"),
+            viewers: by_rtsp("fromrtmp"),
+            received: received("fromrtmp"),
+        },
+    ];
+    table::has("go2rtc", table::Part::Published, &all_are_played(&server, &streams));
 }
 
 /// The first segment of its transport streams has no tables, and each that is fetched at once after

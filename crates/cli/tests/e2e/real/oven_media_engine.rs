@@ -1,5 +1,5 @@
 //! OvenMediaEngine: its signalling, straight and through its relay, LL-HLS and HLS of a stream that
-//! comes by RTMP; publishers by RTMP and SRT.
+//! comes by RTMP; publishers by RTMP, SRT and WHIP.
 
 use std::net::Ipv4Addr;
 
@@ -68,6 +68,12 @@ fn oven_media_engine_takes_what_throng_publishes_and_passes_it_on() {
             url: format!("publish+srt://{ADDRESS}:{SRT_PORT}?streamid=default/app/fromsrt"),
             viewers: by_webrtc("fromsrt"),
             received: received("fromsrt"),
+        },
+        Published {
+            protocol: "publishing by WHIP",
+            url: format!("whip+http://{ADDRESS}:{PORT}/app/fromwhip?direction=whip"),
+            viewers: by_webrtc("fromwhip"),
+            received: received("fromwhip"),
         },
     ];
     table::has("OvenMediaEngine", table::Part::Published, &all_are_played(&server, &streams));
