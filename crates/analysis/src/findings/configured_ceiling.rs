@@ -19,9 +19,9 @@ const NOT_SERVED_MIN: f64 = 0.90;
 /// Share of the failures that must be of what does not exist for that to be why.
 const MISSING_MIN: f64 = 0.5;
 
-/// Patterns of knowledge packs for log lines in which an HTTP server reports that its limit of
-/// connections is reached (nginx, lighttpd). It then closes connections, or accepts none until some
-/// end: no participant is told so.
+/// Patterns of knowledge packs for log lines in which a server reports that its limit of
+/// connections, or of users, is reached. Some then close connections, or accept none until some end
+/// (nginx, lighttpd): no participant is told so.
 const LIMIT_LINES: &[&str] = &["worker_connections", "connection_limit"];
 
 /// Whether a server that is full by its configuration may refuse with this reason. A licence that
@@ -137,7 +137,8 @@ fn with_log_lines(context: &Context<'_>, reported: Reading) -> Candidate {
                 .decides(),
         ],
         change: "Raise the server's limit of connections (nginx: worker_connections, and \
-                 worker_rlimit_nofile with it; lighttpd: server.max-connections)"
+                 worker_rlimit_nofile with it; lighttpd: server.max-connections; MediaMTX: \
+                 maxReaders; Galène: max-clients)"
             .into(),
         ..Candidate::new(KEY, title, RESOURCE)
     }

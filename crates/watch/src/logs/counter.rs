@@ -303,6 +303,61 @@ mod tests {
         }
     }
 
+    /// Lines of the programs that the end-to-end tests drive there (`real::limits`).
+    #[test]
+    fn servers_tell_their_limits_in_words_of_their_own() {
+        for (pack, line, pattern, value) in [
+            (
+                "mediamtx",
+                "2026/11/29 17:17:14 INF [RTSP] [conn 10.84.1.1:46654] closed: maximum reader \
+                 count reached",
+                "connection_limit",
+                None,
+            ),
+            (
+                "mediamtx",
+                "2026/11/29 17:18:18 WAR [RTSP] [session f6e8ff40] reader is too slow, \
+                 discarding 43 frames",
+                "reader_too_slow",
+                Some(("mediamtx.discarded_frames", 43.0)),
+            ),
+            (
+                "srs",
+                "[2026-11-29 17:16:58.517][INFO][16682][z9494750] CircuitBreaker: cpu=4.00%,29MB, \
+                 break=1,1,0, cond=4.00%",
+                "circuit_breaker",
+                None,
+            ),
+            ("galene", "2026/11/29 17:18:52 WHIP: too many users", "connection_limit", None),
+            (
+                "go2rtc",
+                "2026/11/29 17:19:43 http: Accept error: accept tcp [::]:1984: accept4: too many \
+                 open files; retrying in 5ms",
+                "too_many_open_files",
+                None,
+            ),
+            (
+                "live555",
+                "MultiFramedRTPSink::afterGettingFrame1(): The input frame data was too large for \
+                 our buffer size (300552).  430843 bytes of trailing data was dropped!  Correct \
+                 this by increasing \"OutPacketBuffer::maxSize\" to at least 730843, *before* \
+                 creating this 'RTPSink'.  (Current value is 300000.)",
+                "frame_too_large",
+                Some(("live555.frame_bytes_max", 300_552.0)),
+            ),
+        ] {
+            let mut counter = counter(pack);
+            counter.read(format!("{line}\n").as_bytes());
+            let readings = counter.tick(RunTime(1_000_000));
+            let counted = value_of(&readings, &format!("log.lines[{pattern}]"));
+            assert_eq!(counted, Some(1.0), "{line}");
+            assert_eq!(events(&readings).len(), 1, "of no other pattern: {line}");
+            if let Some((metric, number)) = value {
+                assert_eq!(value_of(&readings, metric), Some(number), "{line}");
+            }
+        }
+    }
+
     #[test]
     fn a_flood_is_counted_and_only_its_beginning_searched() {
         let mut counter = counter("janus");

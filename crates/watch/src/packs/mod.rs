@@ -13,6 +13,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     ("caddy", include_str!("../../packs/caddy.toml")),
     ("coturn", include_str!("../../packs/coturn.toml")),
     ("ffmpeg", include_str!("../../packs/ffmpeg.toml")),
+    ("galene", include_str!("../../packs/galene.toml")),
     ("go2rtc", include_str!("../../packs/go2rtc.toml")),
     ("gstreamer", include_str!("../../packs/gstreamer.toml")),
     ("janus", include_str!("../../packs/janus.toml")),

@@ -157,6 +157,7 @@ fn packs_are_chosen_by_process() {
         ("srs", "srs"),
         ("srs-master-4711", "srs"),
         ("go2rtc", "go2rtc"),
+        ("galene", "galene"),
         ("live555MediaServer", "live555"),
         ("live555MediaSer", "live555"),
         ("unheard-of", "generic"),
