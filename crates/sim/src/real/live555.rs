@@ -27,3 +27,15 @@ pub fn start(namespace: &Namespace, address: Ipv4Addr) -> Result<RealServer<'_>,
     let launch = Launch { program: PROGRAM, arguments: &[], ports: &[RTSP_PORT] };
     RealServer::start(namespace, address, folder, &launch)
 }
+
+/// Puts `large.mkv` into its folder: pictures of noise, each larger than what it takes of one.
+///
+/// # Errors
+/// When ffmpeg is not installed, or lacks an encoder.
+pub fn add_film_of_large_frames(server: &RealServer<'_>) -> Result<(), SimError> {
+    let mut command = Command::new("ffmpeg");
+    command.args("-nostdin -v error -f lavfi -i color=gray:s=640x480:r=5:d=12".split(' '));
+    command.args("-vf noise=alls=100:allf=t -c:v libx264 -preset ultrafast -qp 1 -g 5".split(' '));
+    command.args("-pix_fmt yuv420p -x264-params slices=1:sliced-threads=0".split(' '));
+    run(command.arg(server.file("large.mkv"))).map(drop)
+}

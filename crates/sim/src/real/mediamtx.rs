@@ -29,9 +29,10 @@ pub const METRICS_PORT: u16 = 9998;
 pub const CERTIFICATE: &str = "cert.pem";
 
 /// Whether RTSP goes through TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encryption {
     /// Never.
+    #[default]
     No,
     /// On a port of its own (`rtspEncryption: optional`).
     Optional,
@@ -39,23 +40,42 @@ pub enum Encryption {
     Strict,
 }
 
+/// What tests configure.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// By a certificate of its own for its address: [`CERTIFICATE`].
+    pub encryption: Encryption,
+    /// The most readers of a stream (`maxReaders`); 0 is any number.
+    pub readers_max: u32,
+    /// The packets that may wait for a reader (`writeQueueSize`), a power of two.
+    pub write_queue_packets: u32,
+}
+
+/// As without a word of it in the configuration.
+impl Default for Options {
+    fn default() -> Self {
+        Self { encryption: Encryption::default(), readers_max: 0, write_queue_packets: 512 }
+    }
+}
+
 /// Starts it.
 ///
 /// # Errors
 /// When it is not installed or does not come up.
 pub fn start(namespace: &Namespace, address: Ipv4Addr) -> Result<RealServer<'_>, SimError> {
-    start_with(namespace, address, Encryption::No)
+    start_with(namespace, address, Options::default())
 }
 
-/// Starts it with RTSP inside TLS, by a certificate of its own for its address: [`CERTIFICATE`].
+/// Starts it with these options.
 ///
 /// # Errors
 /// When it is not installed or does not come up.
 pub fn start_with(
     namespace: &Namespace,
     address: Ipv4Addr,
-    encryption: Encryption,
+    options: Options,
 ) -> Result<RealServer<'_>, SimError> {
+    let Options { encryption, readers_max, write_queue_packets } = options;
     let folder = tempfile::tempdir()?;
     let (encrypted, rtsp_ports) = match encryption {
         Encryption::No => ("", vec![RTSP_PORT]),
@@ -66,7 +86,8 @@ pub fn start_with(
         certify(folder.path(), address)?;
     }
     let configuration = format!(
-        "logLevel: info\nmoq: no\nauthInternalUsers:\n- user: any\n  permissions: \
+        "logLevel: info\nmoq: no\nwriteQueueSize: {write_queue_packets}\n\
+         authInternalUsers:\n- user: any\n  permissions: \
          [{{ action: publish }}, {{ action: read }}, {{ action: metrics }}]\n\
          metrics: yes\nmetricsAddress: :{METRICS_PORT}\n\
          rtspTransports: [udp, tcp]\nrtspAddress: :{RTSP_PORT}\n{encrypted}\
@@ -75,7 +96,8 @@ pub fn start_with(
          rtmpAddress: :{RTMP_PORT}\nsrtAddress: :{SRT_PORT}\n\
          hlsAddress: :{HLS_PORT}\nhlsVariant: lowLatency\n\
          webrtcAddress: :{WEBRTC_PORT}\nwebrtcIPsFromInterfaces: no\n\
-         webrtcAdditionalHosts: [{address}]\npaths:\n  all_others:\n"
+         webrtcAdditionalHosts: [{address}]\n\
+         paths:\n  all_others:\n    maxReaders: {readers_max}\n"
     );
     write(folder.path(), "mediamtx.yml", &configuration)?;
     let ports = [vec![METRICS_PORT, RTMP_PORT, HLS_PORT, WEBRTC_PORT], rtsp_ports].concat();

@@ -21,14 +21,14 @@ pub use program::is_installed;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tempfile::TempDir;
 
 use crate::http;
 use crate::namespace::Namespace;
-use crate::support::{ChildGuard, SimError, wait_for_port};
+use crate::support::{ChildGuard, SimError, run, wait_for_port};
 
 /// Where a configuration names the server's own folder.
 const WORK: &str = "@WORK@";
@@ -112,6 +112,25 @@ impl<'a> RealServer<'a> {
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Lets it open only `more` files and sockets beside those that it has.
+    ///
+    /// # Errors
+    /// When those cannot be counted, or `prlimit` fails.
+    pub fn allow_more_files(&self, more: usize) -> Result<(), SimError> {
+        let pid = self.pid().to_string();
+        let limit = fs::read_dir(format!("/proc/{pid}/fd"))?.count() + more;
+        let nofile = format!("--nofile={limit}:{limit}");
+        run(Command::new("prlimit").args(["--pid", &pid, &nofile])).map(drop)
+    }
+
+    /// Kills it by SIGKILL. How it ended can be seen until this is dropped.
+    ///
+    /// # Errors
+    /// When `kill` fails.
+    pub fn kill(&self) -> Result<(), SimError> {
+        run(Command::new("kill").args(["-KILL", &self.pid().to_string()])).map(drop)
     }
 
     /// The body of the answer to a GET; `headers` end with a line end each.

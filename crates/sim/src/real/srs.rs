@@ -24,9 +24,40 @@ pub const METRICS_PORT: u16 = 9972;
 /// # Errors
 /// When it is not installed or does not come up.
 pub fn start(namespace: &Namespace, address: Ipv4Addr) -> Result<RealServer<'_>, SimError> {
+    start_with(namespace, address, Options::default())
+}
+
+/// What tests configure.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The most TCP connections (`max_connections`): publishers by RTMP, and HTTP.
+    pub connections_max: u32,
+    /// Above how much of a core, in per cent, its thread spares itself work (`circuit_breaker`).
+    pub spares_above_percent: u32,
+}
+
+/// As without a word of it in the configuration.
+impl Default for Options {
+    fn default() -> Self {
+        Self { connections_max: 1000, spares_above_percent: 90 }
+    }
+}
+
+/// Starts it with these options.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_with(
+    namespace: &Namespace,
+    address: Ipv4Addr,
+    options: Options,
+) -> Result<RealServer<'_>, SimError> {
+    let Options { connections_max, spares_above_percent } = options;
     let folder = tempfile::tempdir()?;
     let configuration = format!(
-        "listen {RTMP_PORT};\nmax_connections 1000;\ndaemon off;\nsrs_log_tank console;\n\
+        "listen {RTMP_PORT};\nmax_connections {connections_max};\n\
+         daemon off;\nsrs_log_tank console;\n\
+         circuit_breaker {{ enabled on; high_threshold {spares_above_percent}; high_pulse 1; }}\n\
          pid @WORK@/srs.pid;\nquery_latest_version off;\nstats {{ network 0; }}\n\
          exporter {{ enabled on; listen {METRICS_PORT}; }}\n\
          http_api {{ enabled on; listen {API_PORT}; }}\n\

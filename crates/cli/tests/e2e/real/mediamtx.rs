@@ -7,7 +7,7 @@ use std::time::Duration;
 use throng_observation::host::{HostSeries, Unit};
 use throng_sim::namespace::Namespace;
 use throng_sim::real::mediamtx::{
-    self, CERTIFICATE, Encryption, HLS_PORT, METRICS_PORT, PROGRAM, RTMP_PORT, RTSP_PORT,
+    self, CERTIFICATE, Encryption, HLS_PORT, METRICS_PORT, Options, PROGRAM, RTMP_PORT, RTSP_PORT,
     RTSPS_PORT, SRT_PORT, WEBRTC_PORT, metric, received_bytes,
 };
 use throng_store::RunFolder;
@@ -102,7 +102,8 @@ fn mediamtx_plays_rtsp_inside_tls_with_a_certificate_of_its_own() {
     let [optional, strict] = &namespaces;
     let kinds = [(optional, Encryption::Optional), (strict, Encryption::Strict)];
     let servers = kinds.map(|(namespace, encryption)| {
-        mediamtx::start_with(namespace, ADDRESS, encryption).unwrap()
+        let options = Options { encryption, ..Options::default() };
+        mediamtx::start_with(namespace, ADDRESS, options).unwrap()
     });
     let _feeds = [0, 1].map(|at: usize| mediamtx::feed_by_rtmp(&servers[at]).unwrap());
     let views = [("RTSPS", 0), ("RTSPS, strict", 1)].map(|(protocol, at): (_, usize)| {

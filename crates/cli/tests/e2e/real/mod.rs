@@ -7,6 +7,7 @@
 
 mod galene;
 mod go2rtc;
+mod limits;
 mod live555;
 mod mediamtx;
 mod oven_media_engine;
