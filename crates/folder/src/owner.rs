@@ -1,9 +1,13 @@
 //! Whose a path is. A folder that another user can change holds that user's commands, whatever is
 //! in it while one looks.
 
+use std::ffi::OsString;
+use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+
+use rustix::io::Errno;
 
 /// Root's number, which may write everywhere anyway.
 const ROOT: u32 = 0;
@@ -11,6 +15,8 @@ const ROOT: u32 = 0;
 const WRITABLE_BY_ALL: u32 = 0o002;
 /// In a folder with this bit, names are changed only by their owner (`/tmp`).
 const STICKY: u32 = 0o1000;
+/// As many links as the kernel follows on one way (path_resolution(7)).
+const LINKS_MAX: usize = 40;
 
 /// Why what lies at a path may be somebody else's.
 #[derive(Debug, thiserror::Error)]
@@ -71,21 +77,57 @@ impl Own {
     }
 }
 
-/// Whether only this user and root can have put what lies at `path`: the owners of it and of the
-/// folders above it, and that none of them is open to all, but for those like `/tmp`, where what is
-/// ours stays ours. Who may write as the group of a folder was trusted by its owner.
+/// Whether only this user and root can have put what lies at `path`: the owners of it, of the
+/// folders above it and of the links on the way, and that none of them is open to all, but for
+/// those like `/tmp`, where what is ours stays ours. Who may write as the group of a folder was
+/// trusted by its owner. What it passed by nobody else can exchange afterwards.
 ///
 /// # Errors
 /// [`Stranger`] names what is not.
 pub fn check_own(path: &Path) -> Result<(), Stranger> {
-    let wrong = |path: &Path, error| Stranger::Io { path: path.to_owned(), error };
-    let real = path.canonicalize().map_err(|error| wrong(path, error))?;
-    let own = Own::now();
-    for place in real.ancestors() {
-        let found = place.symlink_metadata().map_err(|error| wrong(place, error))?;
-        judge(place, (found.uid(), found.mode()), place == real, own)?;
+    let (way, own) = (way_to(path)?, Own::now());
+    let real = way.iter().rposition(|(_, found)| !found.is_symlink());
+    for (number, (place, found)) in way.iter().enumerate().rev() {
+        // All may do with a link what its folder lets them.
+        let mode = if found.is_symlink() { 0 } else { found.mode() };
+        judge(place, (found.uid(), mode), Some(number) == real, own)?;
     }
     Ok(())
+}
+
+/// What is looked up on the way to `path`, from the root on: also each folder in which a link lies,
+/// and the link. The path that comes of it alone is not enough: a folder of another user may have a
+/// link to what is ours, and something else in its place once one has looked.
+fn way_to(path: &Path) -> Result<Vec<(PathBuf, Metadata)>, Stranger> {
+    let wrong = |path: &Path, error| Stranger::Io { path: path.to_owned(), error };
+    let absolute = std::path::absolute(path).map_err(|error| wrong(path, error))?;
+    let (mut ahead, mut at, mut links) = (parts(&absolute), PathBuf::new(), 0);
+    let mut way = Vec::new();
+    while let Some(part) = ahead.pop() {
+        if part == ".." {
+            at.pop();
+            continue;
+        }
+        let place = at.join(part);
+        let found = place.symlink_metadata().map_err(|error| wrong(&place, error))?;
+        if found.is_symlink() {
+            links += 1;
+            if links > LINKS_MAX {
+                return Err(wrong(path, Errno::LOOP.into()));
+            }
+            ahead.extend(parts(&place.read_link().map_err(|error| wrong(&place, error))?));
+        } else {
+            at.clone_from(&place);
+        }
+        way.push((place, found));
+    }
+    Ok(way)
+}
+
+/// The names of a path, the last first.
+fn parts(path: &Path) -> Vec<OsString> {
+    let named = path.components().rev().filter(|part| *part != Component::CurDir);
+    named.map(|part| part.as_os_str().to_owned()).collect()
 }
 
 /// `is_it`: the path itself, and no folder above it.
@@ -103,7 +145,7 @@ fn judge(path: &Path, (owner, mode): (u32, u32), is_it: bool, own: Own) -> Resul
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 
@@ -153,5 +195,47 @@ mod tests {
             matches!(check_own(&file), Err(Stranger::Open(path)) if path.ends_with(folder.path().file_name().unwrap()))
         );
         assert!(matches!(check_own(&folder.path().join("none")), Err(Stranger::Io { .. })));
+    }
+
+    /// Who may write there puts something else in the place of the link once it was looked at.
+    #[test]
+    fn a_link_to_what_is_ones_own_is_not_where_all_may_write() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::write(at("own"), "").unwrap();
+        std::fs::create_dir(at("folder")).unwrap();
+        let link = |to: &str, name: &str| symlink(to, at(name)).unwrap();
+        link("../own", "folder/journal");
+        link("folder", "way");
+        link("way/journal", "further");
+        link("itself", "itself");
+        let names = ["own", "folder/journal", "way/journal", "way/../own", "further"];
+        for name in names {
+            assert!(check_own(&at(name)).is_ok(), "{name}: {:?}", check_own(&at(name)));
+        }
+        let open = std::fs::Permissions::from_mode(0o777);
+        std::fs::set_permissions(at("folder"), open).unwrap();
+        assert!(check_own(&at("own")).is_ok());
+        for name in names.into_iter().filter(|name| *name != "own") {
+            let said = check_own(&at(name));
+            let is_it = matches!(&said, Err(Stranger::Open(path)) if path.ends_with("folder"));
+            assert!(is_it, "{name}: {said:?}");
+        }
+        assert!(matches!(check_own(&at("itself")), Err(Stranger::Io { .. })));
+    }
+
+    #[test]
+    fn a_link_of_another_user_leads_to_nothing_of_ones_own() {
+        if !rustix::process::geteuid().is_root() {
+            return; // Only root can give a link away.
+        }
+        let place = tempfile::tempdir().unwrap();
+        let (own, link) = (place.path().join("own"), place.path().join("link"));
+        std::fs::write(&own, "").unwrap();
+        symlink(&own, &link).unwrap();
+        assert!(check_own(&link).is_ok());
+        std::os::unix::fs::lchown(&link, Some(65_534), None).unwrap();
+        let said = check_own(&link);
+        assert!(matches!(said, Err(Stranger::Owner { owner: 65_534, .. })), "{said:?}");
     }
 }

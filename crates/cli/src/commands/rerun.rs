@@ -58,7 +58,6 @@ struct Earlier {
 
 impl Earlier {
     fn read(folder: &Path) -> Result<Self, CliError> {
-        KeptCommand::check_is_own(folder)?;
         if FolderKind::of(folder) == Some(FolderKind::Matrix) {
             let options = read_json::<OptionsFile>(folder, OPTIONS);
             let options = options.map_err(CliError::usage)?.unwrap_or_default();
@@ -70,6 +69,7 @@ impl Earlier {
             )));
         }
         let run = RunFolder::outline(folder).map_err(CliError::usage)?;
+        KeptCommand::check_is_own(folder)?;
         let file = folder.join(SCENARIO);
         let (asked, has_file) = match KeptCommand::read(folder).map_err(CliError::usage)? {
             Some(mut asked) => {

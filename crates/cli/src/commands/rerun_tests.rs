@@ -122,3 +122,26 @@ fn a_run_of_another_user_is_not_done_again() {
     }
     assert!(Earlier::read(folder.path()).is_ok());
 }
+
+/// Links to a run of one's own pass any look, and give way to other files before they are read.
+#[test]
+fn a_folder_that_all_may_write_is_no_run_of_ones_own_whatever_its_links_lead_to() {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    let place = tempfile::tempdir().unwrap();
+    let (own, open) = (place.path().join("own"), place.path().join("open"));
+    let scenario = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n[crowd]\nsize = 1\n";
+    again(&own, scenario, &[]);
+    fs::create_dir(&open).unwrap();
+    for name in ["run.db", SCENARIO, "command.json"] {
+        symlink(own.join(name), open.join(name)).unwrap();
+    }
+    assert!(KeptCommand::check_is_own(&open).is_ok());
+    fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+    let said = KeptCommand::check_is_own(&open).unwrap_err().error.to_string();
+    assert!(said.contains("can be written by every user of this machine"), "{said}");
+    assert!(KeptCommand::check_is_own(&own).is_ok());
+    for name in ["run.db", SCENARIO, "command.json"] {
+        fs::remove_file(open.join(name)).unwrap();
+    }
+    assert!(KeptCommand::check_is_own(&open).is_err(), "files may come");
+}

@@ -107,8 +107,10 @@ impl KeptCommand {
     /// Whether no other user can have written what is run when the run of a folder is done again:
     /// its scenario starts commands, and names files whose words it sends.
     pub(crate) fn check_is_own(folder: &Path) -> Result<(), CliError> {
-        let files = [DATABASE, SCENARIO, FILE].map(|name| folder.join(name));
-        check_own(folder, files.into_iter().filter(|path| path.exists()))
+        let others = [SCENARIO, FILE].map(|name| folder.join(name)).into_iter();
+        let others = others.filter(|path| path.exists());
+        // It is there in each folder of a run: where others can write, they could put all of them.
+        check_own(folder, std::iter::once(folder.join(DATABASE)).chain(others))
     }
 
     /// The same again.
