@@ -185,12 +185,24 @@ impl RequestTable {
     /// Adds what another table counted.
     pub(crate) fn merge(&mut self, other: Self) {
         for (path, all) in other.by_path {
-            for counted in all {
-                let Counted { host, method, outcome, version, counters, first_at, last_at, .. } =
-                    counted;
-                let kind = RequestKind { method: &method, outcome, version };
-                self.add((&host, &path), kind, (counters, first_at, last_at));
-            }
+            self.merge_path(&path, all);
+        }
+    }
+
+    /// The same, with paths as they are `shown`. Those that are shown alike count together: of two
+    /// rows with one key the later one would replace the other.
+    pub(crate) fn merge_shown(&mut self, other: Self, shown: impl Fn(&str) -> String) {
+        for (path, all) in other.by_path {
+            self.merge_path(&shown(&path), all);
+        }
+    }
+
+    fn merge_path(&mut self, path: &str, all: Vec<Counted>) {
+        for counted in all {
+            let Counted { host, method, outcome, version, counters, first_at, last_at, .. } =
+                counted;
+            let kind = RequestKind { method: &method, outcome, version };
+            self.add((&host, path), kind, (counters, first_at, last_at));
         }
     }
 

@@ -128,6 +128,17 @@ fn tables_of_threads_add_up_and_only_changed_rows_are_written_again() {
 }
 
 #[test]
+fn paths_that_are_shown_alike_count_together() {
+    let (mut all, mut of_thread) = (RequestTable::default(), RequestTable::default());
+    for path in ["first/x", "second/x", "second/x", "y"] {
+        request(&mut of_thread, &format!("http://a/{path}"), 200);
+    }
+    all.merge_shown(of_thread, |path| path.replace("first", "…").replace("second", "…"));
+    let row = |place: &str, requests| (place.into(), Status(200), 2, [requests, 0, 0, 0]);
+    assert_eq!(rows(&mut all), [row("a/y", 1), row("a/…/x", 3)]);
+}
+
+#[test]
 fn beyond_the_limit_of_keys_the_sums_by_status_still_hold() {
     let mut table = RequestTable { keys_max: 2, ..RequestTable::default() };
     for number in 0..50 {

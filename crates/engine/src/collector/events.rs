@@ -6,11 +6,18 @@ use throng_observation::run::{ADDRESS_EVENT, EventRow, Row};
 use throng_observation::{Detail, Failure, MediaPath, Outcome, RunTime};
 use throng_scenario::Secret;
 
-use super::{Collector, snapshot};
+use super::{Collector, CollectorConfig, snapshot};
 
 /// Event rows of one kind, since a hostile server can cause endless anomalies. One row at the end
 /// counts the rest.
 const EVENTS_OF_A_KIND_MAX: u32 = 1000;
+
+impl CollectorConfig {
+    /// A text without the secrets that servers were told.
+    pub(super) fn without_secrets(&self, text: &str) -> String {
+        throng_protocol::without_secrets(text, self.secrets.iter().map(Secret::expose))
+    }
+}
 
 impl Collector {
     pub(super) fn event(&mut self, id: u32, at: Instant, kind: &str, detail: impl Into<Detail>) {
@@ -39,16 +46,7 @@ impl Collector {
         if self.config.secrets.is_empty() {
             return said;
         }
-        self.text_without_secrets(said.to_string()).into()
-    }
-
-    /// A text without the secrets that servers were told.
-    pub(super) fn text_without_secrets(&self, text: String) -> String {
-        let secrets = &self.config.secrets;
-        if secrets.is_empty() {
-            return text;
-        }
-        throng_protocol::without_secrets(&text, secrets.iter().map(Secret::expose))
+        self.config.without_secrets(&said).into()
     }
 
     /// Whether there are enough rows of a kind: a server that says very much costs no words.

@@ -227,7 +227,10 @@ impl Collector {
             }
             DriverEvent::Ended { id, at, outcome } => self.ended(id, at, &outcome),
             DriverEvent::Health(row) => self.health.add(row),
-            DriverEvent::Requests(requests) => self.requests.merge(requests),
+            // A server may have redirected to a place that has a secret.
+            DriverEvent::Requests(requests) => {
+                self.requests.merge_shown(requests, |path| self.config.without_secrets(path));
+            }
             DriverEvent::Burst { second, thread, dropped, silent, by_ring } => {
                 let event = self.health.burst((second, thread), dropped, silent, by_ring);
                 self.event_row(event);
@@ -265,9 +268,7 @@ impl Collector {
     }
 
     fn write_requests(&mut self) {
-        for mut row in self.requests.take_changed(self.config.clock) {
-            // A server may have redirected to a place that has one.
-            row.key.path = self.text_without_secrets(row.key.path);
+        for row in self.requests.take_changed(self.config.clock) {
             self.write(Row::HttpRequests(Box::new(row)));
         }
     }

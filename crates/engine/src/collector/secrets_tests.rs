@@ -4,9 +4,12 @@ use std::sync::mpsc;
 
 use throng_net::Waker;
 use throng_observation::run::{CohortId, ParticipantId};
-use throng_observation::{Failure, FailureReason, Observation};
+use throng_observation::{
+    Failure, FailureReason, HttpRequestCounters, Observation, RequestOutcome,
+};
 
 use super::*;
+use crate::requests::RequestKind;
 
 /// A collector of a run with one participant, and its rows.
 fn collector(secrets: &[&str]) -> (Collector, mpsc::Receiver<Row>) {
@@ -58,4 +61,27 @@ fn what_servers_repeat_of_the_secrets_of_a_run_is_not_told() {
     let (rows, live) = rows_of(&["hunter2", "abc"]);
     assert!(rows.matches("401: no …, nor abc").count() >= 3, "{rows}");
     assert!(!rows.contains("hunter2") && !live.contains("hunter2"), "{rows} {live}");
+}
+
+/// A server redirects to places that have the tokens of its viewers.
+#[test]
+fn requests_of_paths_with_secrets_are_counted_and_show_none() {
+    let (mut collector, written) = collector(&["hunter2", "hunter3"]);
+    for path in ["/hunter2/x", "/hunter3/x", "/y"] {
+        let (mut requests, now) = (RequestTable::default(), Instant::now());
+        let (method, outcome) = (http::Method::GET, RequestOutcome::Status(200));
+        let kind = RequestKind { method: &method, outcome, version: 1 };
+        let counters = HttpRequestCounters { requests: 1, ..HttpRequestCounters::default() };
+        requests.add(("a", path), kind, (counters, now, now));
+        collector.take(DriverEvent::Requests(requests));
+    }
+    collector.write_requests();
+    drop(collector);
+    let counted = written.iter().filter_map(|row| match row {
+        Row::HttpRequests(row) => Some((row.key.path, row.counters.requests)),
+        _ => None,
+    });
+    let mut counted: Vec<_> = counted.collect();
+    counted.sort();
+    assert_eq!(counted, [("/y".to_owned(), 1), ("/…/x".to_owned(), 2)]);
 }
