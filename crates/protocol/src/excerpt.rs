@@ -33,11 +33,11 @@ pub fn without<'s>(text: &str, secrets: impl IntoIterator<Item = &'s str>) -> St
 
 /// What stands before the beginning of a secret within which [`excerpt`] has cut a text.
 fn until<'t>(cut: &'t str, secret: &str) -> &'t str {
-    // What was hidden already, behind a scheme or a name, is not a text that was cut.
-    if cut.ends_with("://") || cut.ends_with('=') {
-        return cut;
-    }
-    let mut lengths = (SECRET_BYTES_MIN..secret.len()).rev();
+    // What was hidden already, behind a scheme or a name, is not a text that was cut. Base64 may
+    // have been cut within its padding.
+    let is_hidden = cut.ends_with("://") || cut.ends_with('=');
+    let least = if is_hidden { secret.trim_end_matches('=').len() } else { 0 };
+    let mut lengths = (least.max(SECRET_BYTES_MIN)..secret.len()).rev();
     lengths.find_map(|length| cut.strip_suffix(secret.get(..length)?)).unwrap_or(cut)
 }
 
@@ -103,6 +103,7 @@ mod tests {
         }
         let masked = "http://…@h/?token=…";
         assert_eq!(without(masked, ["http://cdn/x", "token=abc"]), masked);
+        assert_eq!(without("no S3CRET-1=…", ["S3CRET-1=="]), "no …");
     }
 
     #[test]

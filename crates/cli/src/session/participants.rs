@@ -5,6 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use throng_engine::{Join, ParticipantFactory};
 use throng_media::manifest::PlaylistCache;
 use throng_media::quality::WallClock;
@@ -17,7 +19,7 @@ use throng_protocol::signalling::RelayServer;
 use throng_protocol::signalling::janus::NewRoom;
 use throng_protocol::webrtc::{StepTimeouts, Weights, crypto};
 use throng_scenario::{
-    Endpoint, Plan, Role, RoomConfig, Secret, TokenSource, TurnServer, secrets_of,
+    Account, Endpoint, Plan, Role, RoomConfig, Secret, TokenSource, TurnServer, secrets_of,
 };
 
 use crate::console::CliError;
@@ -53,21 +55,29 @@ pub(super) fn told_to_servers(plan: &Plan) -> Vec<Secret> {
     let turn = plan.target.turn.as_ref().map(|turn| &turn.password);
     let admin_key = plan.room.as_ref().and_then(|room| room.admin_key.as_ref());
     let named = [plan.target.token.as_ref(), turn, admin_key].into_iter().flatten().chain(headers);
-    let of_targets =
-        plan.destinations.iter().flat_map(|destination| destination.target.endpoint.secrets());
-    let beside = plan.roles.iter().filter_map(|role| role.chat.beside.as_deref());
+    let endpoints = || {
+        let beside = plan.roles.iter().filter_map(|role| role.chat.beside.as_deref());
+        plan.destinations.iter().map(|destination| &destination.target.endpoint).chain(beside)
+    };
     let peers = plan.roles.iter().filter_map(|role| role.player.peers.as_ref());
     let of_peers = peers.flat_map(|peers| [&peers.tracker, &peers.hashes]).flatten();
-    let of_urls =
-        of_targets.chain(beside.flat_map(Endpoint::secrets)).chain(of_peers.flat_map(secrets_of));
+    let of_urls = endpoints().flat_map(Endpoint::secrets).chain(of_peers.flat_map(secrets_of));
+    let of_accounts = endpoints().filter_map(Endpoint::account).flat_map(encoded);
     // Rooms and roles have most of them in common.
     let mut all: Vec<Secret> = Vec::new();
-    for secret in named.filter_map(|source| token(source).ok()).chain(of_urls) {
+    for secret in named.filter_map(|source| token(source).ok()).chain(of_urls).chain(of_accounts) {
         if !all.contains(&secret) {
             all.push(secret);
         }
     }
     all
+}
+
+/// An account as a server is told it: by Basic (RFC 7617) and by PLAIN (RFC 4616).
+fn encoded(Account { name, password }: &Account) -> [Secret; 2] {
+    let password = password.expose();
+    [format!("{name}:{password}"), format!("\0{name}\0{password}")]
+        .map(|login| Secret::new(STANDARD.encode(login)))
 }
 
 /// The factory from which the engine gets participants; reads secrets and media files here, once.
@@ -241,6 +251,11 @@ mod tests {
         let known = told_to_servers(&plan);
         let known: Vec<&str> = known.iter().map(Secret::expose).collect();
         assert_eq!(known, ["third", "fourth", "first", "second-2"]);
+        let text = "[target]\nurl = \"rtsp://me:first@127.0.0.1:9/cam\"\n[crowd]\nsize = 2\n";
+        let plan = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}")).plan();
+        let known = told_to_servers(&plan);
+        let known: Vec<&str> = known.iter().map(Secret::expose).collect();
+        assert_eq!(known, ["first", "bWU6Zmlyc3Q=", "AG1lAGZpcnN0"], "by Basic, by PLAIN");
     }
 
     #[test]

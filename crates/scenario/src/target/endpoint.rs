@@ -162,10 +162,8 @@ impl Endpoint {
     pub fn secrets(&self) -> impl Iterator<Item = Secret> + '_ {
         let of_place = match &self.place {
             Place::Janus { pin, .. } | Place::JanusVideoRoom { pin, .. } => pin.clone(),
-            Place::Rtsp { account }
-            | Place::RtspPublish { account }
-            | Place::Xmpp { account, .. } => {
-                account.as_ref().map(|account| account.password.clone())
+            Place::Rtsp { .. } | Place::RtspPublish { .. } | Place::Xmpp { .. } => {
+                self.account().map(|account| account.password.clone())
             }
             Place::Whep
             | Place::OvenMediaEngine
@@ -178,6 +176,18 @@ impl Endpoint {
             | Place::Chat => None,
         };
         of_place.into_iter().chain(secrets_of(&self.url))
+    }
+
+    /// Who logs in.
+    #[must_use]
+    pub fn account(&self) -> Option<&Account> {
+        let (Place::Rtsp { account }
+        | Place::RtspPublish { account }
+        | Place::Xmpp { account, .. }) = &self.place
+        else {
+            return None;
+        };
+        account.as_ref()
     }
 
     /// The URL as in the scenario, secrets redacted.
@@ -212,6 +222,7 @@ pub fn secrets_of(url: &Url) -> impl Iterator<Item = Secret> + '_ {
         let (name, _) = part.trim_end_matches('=').rsplit_once('=')?;
         part.get(name.len() + 1..)
     });
+    let signatures = signatures.flat_map(|sent| [decoded(sent), sent.to_owned()]);
     let sent = clear.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     let pairs = clear.query_pairs().zip(sent);
     let hidden = pairs.filter(|((name, value), _)| !may_be_shown(&format!("{name}={value}")));
@@ -221,7 +232,7 @@ pub fn secrets_of(url: &Url) -> impl Iterator<Item = Secret> + '_ {
     });
     let values = values.filter(|value| value.len() >= VALUE_BYTES_MIN);
     let mut before = String::new();
-    let all = password.into_iter().flatten().chain(signatures.map(str::to_owned)).chain(values);
+    let all = password.into_iter().flatten().chain(signatures).chain(values);
     // Most are read as they are sent.
     let all = all.filter(move |text| {
         let is_new = *text != before;

@@ -138,6 +138,7 @@ fn what_a_url_tells_its_server_alone_is_known() {
         ("publish+rtsp://joe:hunter2@h/x?token=t0ken123&codec=h264", &["hunter2", "t0ken123"]),
         ("xmpp+ws://joe:hunter2@h/ws?room=r@s", &["hunter2"]),
         ("http://h/token=abcdEFGH==/a.m3u8", &["abcdEFGH=="]),
+        ("http://h/hmac=ab%2Bcd/a.m3u8", &["ab+cd", "ab%2Bcd"]),
         ("wss://h/app/stream?policy=p0licies&transport=tcp", &["p0licies"]),
         ("publish+srt://h:9000?streamid=live/key", &["live/key"]),
         ("http://h/exp=1~hmac=hunter2/a.m3u8?n=1", &["hunter2"]),
