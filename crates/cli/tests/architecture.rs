@@ -220,15 +220,19 @@ fn the_url_of_the_crate_is_found_in_lists_and_in_types() {
 /// stands here, as what the kernel has does.
 #[test]
 fn a_file_is_opened_by_its_name_only_where_the_user_or_the_kernel_named_it() {
-    const BY_NAME: [(&str, &str); 18] = [
+    const BY_NAME: [(&str, &str); 24] = [
         ("crates/cli/src/canary/host_cpu.rs", "/proc"),
+        ("crates/cli/src/commands/compare/mod.rs", "--junit and --html"),
+        ("crates/cli/src/commands/consent.rs", "--output"),
         ("crates/cli/src/commands/ipc.rs", "--sizes"),
+        ("crates/cli/src/commands/man.rs", "the folder for the pages of the manual"),
         ("crates/cli/src/commands/price.rs", "a file of prices"),
-        ("crates/cli/src/commands/profile.rs", "--against"),
+        ("crates/cli/src/commands/profile.rs", "--against and --output"),
         ("crates/cli/src/commands/requests.rs", "an access log"),
         ("crates/cli/src/console/interrupt.rs", "/proc"),
         ("crates/cli/src/console/keys.rs", "the terminal"),
         ("crates/cli/src/doctor/facts.rs", "/proc and /sys"),
+        ("crates/cli/src/fleet/ssh.rs", "in a folder that it has made"),
         ("crates/cli/src/init/file.rs", "the scenario to write, which may be a device"),
         (
             "crates/cli/src/kept/command.rs",
@@ -238,9 +242,11 @@ fn a_file_is_opened_by_its_name_only_where_the_user_or_the_kernel_named_it() {
         ("crates/cli/src/media/clips.rs", "media of a scenario that is run"),
         ("crates/cli/src/media/pages.rs", "recordings of a scenario that is run"),
         ("crates/cli/src/named_file.rs", "files for answers, such as --markdown"),
+        ("crates/cli/src/report/mod.rs", "--junit"),
         ("crates/cli/src/scenario.rs", "a scenario, which may be a pipe"),
         ("crates/cli/src/secrets.rs", "file:PATH, which may be a pipe"),
         ("crates/cli/src/session/prepare.rs", "--tls-ca"),
+        ("crates/cli/src/watch/mod.rs", "--output"),
         ("crates/fleet/src/bus/mod.rs", "the key of a bus"),
     ];
     let root = root();
@@ -259,24 +265,27 @@ fn a_file_is_opened_by_its_name_only_where_the_user_or_the_kernel_named_it() {
 
 /// Whether code opens a file by its name to read it, or to write into what may be there already.
 fn opens_by_name(code: &str) -> bool {
+    const FUNCTIONS: [&str; 4] = ["read", "read_to_string", "write", "copy"];
     let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
-    let names = |line: &str, call: &str| {
-        line.match_indices(call).any(|(at, _)| {
-            !line[..at].ends_with(is_of_word) && !line[at + call.len()..].starts_with(is_of_word)
+    let names = |text: &str, call: &str| {
+        text.match_indices(call).any(|(at, _)| {
+            !text[..at].ends_with(is_of_word) && !text[at + call.len()..].starts_with(is_of_word)
         })
     };
-    let mut lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let lines: Vec<&str> =
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = lines.join("\n");
+    let mut lists = code.split("fs::{").skip(1).filter_map(|list| list.split('}').next());
+    let is_imported = lists.any(|list| FUNCTIONS.iter().any(|one| names(list, one)))
+        || code.contains("fs::*")
+        || code.contains("std::fs as ");
+    let calls = FUNCTIONS.map(|function| format!("fs::{function}"));
+    let is_called = calls.iter().any(|call| names(&code, call))
+        || ["File::open", "File::create"].iter().any(|call| names(&code, call));
     // What is made new is made through no link.
-    let makes_new = code.contains("create_new(true)");
-    lines.any(|line| {
-        let is_imported = line.contains("use std::fs::")
-            && ["read", "read_to_string"].iter().any(|function| names(line, function));
-        let reads = ["File::open", "fs::read", "fs::read_to_string"];
-        let writes = ["File::options", "OpenOptions::new"];
-        is_imported
-            || reads.iter().any(|call| names(line, call))
-            || !makes_new && writes.iter().any(|call| names(line, call))
-    })
+    let opens = ["File::options", "OpenOptions::new"];
+    let opened = lines.iter().filter(|line| opens.iter().any(|call| names(line, call))).count();
+    is_imported || is_called || opened > code.matches("create_new(true)").count()
 }
 
 #[test]
@@ -286,8 +295,15 @@ fn what_opens_a_file_by_its_name_is_found() {
         "paths.map(fs::read)",
         "let file = File::open(path)?;",
         "use std::fs::{self, read};",
+        "use std::{fs::{self,\n    write}, io};",
+        "use std::fs::*;",
+        "use std::fs as files;",
+        "std::fs::write(path, text)?;",
+        "let file = File::create(path)?;",
+        "fs::copy(from, to)?;",
         "File::options().append(true).open(path)",
         "let mut options = OpenOptions::new();",
+        "File::options().create_new(true).open(a)?;\nFile::options().append(true).open(b)?;",
     ] {
         assert!(opens_by_name(code), "{code}");
     }
@@ -296,6 +312,8 @@ fn what_opens_a_file_by_its_name_is_found() {
         "fs::read_dir(path)",
         "SpoolFile::open(file)",
         "use std::fs::{self, read_dir};",
+        "use std::io::{Read, Write, copy};",
+        "File::create_new(path)?.write(bytes)",
         "// as fs::read(path) does",
         "File::options().write(true).create_new(true).open(path)",
     ] {
