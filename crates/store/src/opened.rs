@@ -1,7 +1,7 @@
 //! How SQLite opens a database: never through a link that lies in the folder, to no file of which
 //! the folder's owner knows nothing, and no pipe, which it would wait for.
 
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use rusqlite::config::DbConfig;
@@ -10,11 +10,20 @@ use rusqlite::{Connection, OpenFlags};
 use crate::StoreError;
 
 /// The database, and the files that SQLite has beside it (<https://sqlite.org/tempfiles.html>).
-const FILES: [&str; 4] = ["", "-wal", "-shm", "-journal"];
+const FILES: [&str; 4] = ["", "-wal", "-shm", JOURNAL];
+const JOURNAL: &str = "-journal";
+
+/// What a journal ends with that names a file: that of a transaction over several databases
+/// (<https://sqlite.org/atomiccommit.html>, 5).
+const NAMES_A_FILE: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
 
 /// Opens the database at `path`, which is there, to read and write it.
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     refuse_links_and_pipes(path)?;
+    if names_a_file(&beside(path, JOURNAL)) {
+        let detail = "its journal names a file, which may be anywhere".to_owned();
+        return Err(StoreError::NotARun { path: path.to_owned(), detail });
+    }
     let real = real(path).map_err(|error| StoreError::Io { path: path.to_owned(), error })?;
     // With NOFOLLOW no part of the path may be a link; the files beside it SQLite never opens
     // through one.
@@ -46,6 +55,19 @@ pub(crate) fn refuse_links_and_pipes(database: &Path) -> Result<(), StoreError> 
         }
     }
     Ok(())
+}
+
+/// Whether a journal names a file: SQLite opens that, wherever it is, and waits where it is a pipe.
+/// throng writes into no two databases at once.
+fn names_a_file(journal: &Path) -> bool {
+    let ending = || {
+        let mut file = throng_folder::read(journal)?;
+        let mut ending = [0; NAMES_A_FILE.len()];
+        file.seek(SeekFrom::End(-8))?;
+        file.read_exact(&mut ending)?;
+        Ok::<_, io::Error>(ending)
+    };
+    ending().is_ok_and(|ending| ending == NAMES_A_FILE)
 }
 
 /// Removes a database with the files beside it; of links the links.
@@ -97,6 +119,19 @@ mod tests {
             let made = std::process::Command::new("mkfifo").arg(&planted).status();
             assert!(made.unwrap().success());
             is_refused();
+        }
+    }
+
+    #[test]
+    fn a_journal_that_names_a_file_is_not_played_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE a (b)").unwrap();
+        for (ending, is_refused) in [(NAMES_A_FILE, true), ([0; 8], false)] {
+            let name = b"/tmp/pipe-mj0000009AB".as_slice();
+            std::fs::write(beside(&path, JOURNAL), [name, &ending].concat()).unwrap();
+            let said = open(&path).err().map(|error| error.to_string());
+            assert_eq!(said.is_some_and(|said| said.contains("names a file")), is_refused);
         }
     }
 
