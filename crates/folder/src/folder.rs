@@ -291,15 +291,21 @@ pub fn read(path: &Path) -> io::Result<File> {
     Folder::open(folder)?.read(name)
 }
 
-/// What is in a file that others may have put there: neither a link nor a pipe.
+/// What is in a file that others may have put there: neither a link nor a pipe, nor of any length.
 ///
 /// # Errors
-/// Those of [`read`]; if it is no text.
+/// Those of [`read`]; if it is no text, or longer than 64 MiB.
 pub fn read_text(path: &Path) -> io::Result<String> {
+    let file = read(path)?;
+    if file.metadata()?.len() > TEXT_BYTES_MAX {
+        return Err(io::Error::other("is longer than 64 MiB"));
+    }
     let mut text = String::new();
-    read(path)?.read_to_string(&mut text)?;
+    file.take(TEXT_BYTES_MAX).read_to_string(&mut text)?;
     Ok(text)
 }
+/// A file without content may say of itself that it is as long as a disk.
+const TEXT_BYTES_MAX: u64 = 64 << 20;
 
 fn split(path: &Path) -> io::Result<(&Path, &OsStr)> {
     path.parent().zip(path.file_name()).ok_or_else(no_name)
@@ -429,6 +435,16 @@ mod tests {
         assert!(made.unwrap().success());
         assert!(folder.append("a").is_err() && folder.read("a").is_err());
         assert!(read_text(&place.path().join("a")).is_err());
+    }
+
+    #[test]
+    fn a_text_as_long_as_a_disk_is_not_read() {
+        let (place, _outside, folder) = planted(&[]);
+        let path = place.path().join("a");
+        folder.put("a", b"text").unwrap();
+        assert_eq!(read_text(&path).unwrap(), "text");
+        File::options().write(true).open(&path).unwrap().set_len(1 << 36).unwrap();
+        assert_eq!(read_text(&path).unwrap_err().to_string(), "is longer than 64 MiB");
     }
 
     /// A child has its own: a umask is the whole process's.
