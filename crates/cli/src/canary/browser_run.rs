@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use throng_browser::{BrowserError, Chromium};
-use throng_observation::RunTime;
 use throng_observation::canary::{BrowserId, CanaryBrowserRow, CanaryRow};
 use throng_observation::masked::masked;
 use throng_observation::run::{EventRow, Row};
+use throng_observation::{RunTime, Url};
+use throng_scenario::{Secret, secrets_of};
 
 use super::host_cpu::HostCpu;
 use super::proxy::Refusals;
@@ -174,8 +175,11 @@ impl BrowserRun {
 
     /// A text without the secrets that the page was told.
     fn without_secrets(&self, said: &str) -> String {
-        let told = ["token", "pin"].into_iter().filter_map(|key| self.config.get(key)?.as_str());
-        throng_protocol::without_secrets(said, told)
+        let text = |key: &str| self.config.get(key).and_then(Value::as_str);
+        let url = text("url").and_then(|url| Url::parse(url).ok());
+        let told = ["token", "pin"].into_iter().filter_map(text).map(Secret::new);
+        let told: Vec<Secret> = told.chain(url.iter().flat_map(secrets_of)).collect();
+        throng_protocol::without_secrets(said, told.iter().map(Secret::expose))
     }
 
     /// Updates `row` from the snapshot; whether that changed it.
@@ -267,13 +271,16 @@ mod tests {
             flags: Vec::new(),
             refusals: Refusals::default(),
             page: String::new(),
-            config: json!({ "token": "hunter2", "pin": "98765", "id": null }),
+            config: json!({
+                "url": "http://h/whep?app=live&sig=a%2Bsignature",
+                "token": "hunter2", "pin": "98765", "id": null,
+            }),
             joins_at: Duration::ZERO,
             leaves_at: Duration::ZERO,
         };
-        let said = json!({ "problem": "no hunter2 with 98765", "refused": 3 });
+        let said = json!({ "problem": "no hunter2 with 98765, a+signature", "refused": 3 });
         let snapshot = browser_run.snapshot(said);
-        assert_eq!(snapshot.problem.as_deref(), Some("no … with …"));
+        assert_eq!(snapshot.problem.as_deref(), Some("no … with …, …"));
         assert_eq!(snapshot.refused, 3);
     }
 }
