@@ -6,8 +6,9 @@ usage: browsers.py N SECONDS [--url URL] [--spacing S] [--say S] [--frames FILE]
                              [--screenshot PNG] [--hidden] [--brief]
 
 Each tab is a viewer of its own: player with P2P, heartbeats, socket.io, tracker, ConverseJS in the
-room. The page is the evening's, or that of --url. `per_viewer` is the mean of all tabs: requests by
-route and WebSocket frames by kind in the first 30 s, and per minute after them. Debian: chromium
+room. The page is the evening's, or that of --url. After `stand.sh state recorded` it has a
+recording, without socket.io and chat. `per_viewer` is the mean of all tabs: requests by route and
+WebSocket frames by kind in the first 30 s, and per minute after them. Debian: chromium
 python3-websockets openssl.
 """
 
@@ -74,7 +75,7 @@ def arguments():
     parser.add_argument(
         "--hidden",
         action="store_true",
-        help="not drawn once it plays and is in the chat: for many tabs on a few cores",
+        help="not drawn once it plays and is in its chat: for many tabs on a few cores",
     )
     parser.add_argument("--brief", action="store_true", help="without the requests of each tab")
     return parser.parse_args()
@@ -223,9 +224,11 @@ class Viewer(live.Requests):
 
 
 async def hide(browser, target, session):
-    """Minimises the window of a tab that plays and is in the chat. Before that Chromium would not
-    open its media; what is muted it would pause (the browser as a whole is mute)."""
-    while not await browser.evaluate(session, "!!(window.seen?.startup_ms && seen.chat.joined_ms)"):
+    """Minimises the window of a tab that plays and is in the chat, if it has one. Before that
+    Chromium would not open its media; what is muted it would pause (the browser as a whole is
+    mute)."""
+    ready = "!!(window.seen?.startup_ms && (seen.chat.none || seen.chat.joined_ms))"
+    while not await browser.evaluate(session, ready):
         await asyncio.sleep(0.5)
     await browser.evaluate(session, "document.querySelector('video').muted = false")
     window = (await browser.call("Browser.getWindowForTarget", targetId=target))["windowId"]

@@ -5,7 +5,7 @@ import { createHash, createHmac } from "node:crypto"
 import http from "node:http"
 
 const REGION = "us-east-1"
-const TYPES = { m3u8: "application/vnd.apple.mpegurl", ts: "video/mp2t", json: "application/json" }
+const TYPES = { m3u8: "application/vnd.apple.mpegurl", ts: "video/mp2t", mp4: "video/mp4", json: "application/json" }
 const policy = bucket => JSON.stringify({
   Version: "2012-10-17",
   Statement: [{ Effect: "Allow", Principal: "*", Action: "s3:GetObject", Resource: `arn:aws:s3:::${bucket}/*` }],

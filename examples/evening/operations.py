@@ -15,7 +15,7 @@ LINE = re.compile(
     r"\S+ \S+ \[([^\]]+)\] \S+ \S+ \S+ (?:s3_)?(\S+) (\S+) \S+ (\d+) \S+ (\d+|-) (\d+|-) \S+ \S+"
     r" \S+ (.*)"
 )
-KINDS = {"ts": "segment", "m3u8": "playlist", "json": "hashes"}
+KINDS = {"ts": "segment", "mp4": "segment", "m3u8": "playlist", "json": "hashes"}
 
 
 def lines(path):

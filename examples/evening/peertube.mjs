@@ -84,8 +84,13 @@ const { uuid } = config
 const shortUUID = shortened(uuid)
 const ID = 1, CHANNEL = 1, SEGMENT_SECONDS = 4
 // PeerTube's numbers of VideoState.
-const STATES = { live: [1, "Published"], waiting: [4, "Waiting for livestream"], ended: [5, "Livestream ended"] }
+const STATES = {
+  live: [1, "Published"], waiting: [4, "Waiting for livestream"], ended: [5, "Livestream ended"],
+  // The replay of the live is the same video.
+  recorded: [1, "Published"],
+}
 let state = "waiting"
+const isLive = () => state !== "recorded"
 const created = "2026-01-01T18:00:00.000Z"
 let published = created
 
@@ -98,8 +103,11 @@ const ORIGINS = ["127.0.0.1", "localhost"].flatMap(host => [`http://${host}:${co
 const bucket = config.objectStorage && new Bucket({ ...config.objectStorage, prefix: `hls/${uuid}/` })
 // Where players find a file of the live: on this host, or in the bucket, whatever the page's host is.
 const fileUrl = (origin, name) => bucket ? bucket.url(name) : `${origin}/static/streaming-playlists/hls/${uuid}/${name}`
-const playlistUrl = origin => fileUrl(origin, "master.m3u8")
-const infoHashes = new Set(ORIGINS.flatMap(origin => version.infoHashes(playlistUrl(origin))))
+// A recording has a playlist and hashes of its own, and so swarms of its own.
+const RECORDED = "recorded-", MASTER = "master.m3u8", HASHES = "segments-sha256.json"
+const currentUrl = (origin, name) => fileUrl(origin, isLive() ? name : RECORDED + name)
+const infoHashes = new Set(ORIGINS.flatMap(origin =>
+  [MASTER, RECORDED + MASTER].flatMap(master => version.infoHashes(fileUrl(origin, master)))))
 
 const images = (kind, widths) => widths.map(width => ({
   path: `/lazy-static/${kind}/4a0e6e1c-${width}.jpg`, width, createdAt: created, updatedAt: created,
@@ -124,12 +132,12 @@ function miniature(origin, number = ID) {
     language: { id: "en", label: "English" }, privacy: { id: 1, label: "Public" },
     nsfw: false, nsfwFlags: 0, nsfwSummary: null,
     truncatedDescription: "A live stream with its chat", description: "A live stream with its chat",
-    isLocal: true, duration: 0, aspectRatio: 1.7778,
+    isLocal: true, duration: isLive() ? 0 : config.recordedSeconds, aspectRatio: 1.7778,
     views: counters.views.views, viewers: viewers.size, likes: 3, dislikes: 0,
     thumbnailPath: `/lazy-static/thumbnails/${uuid}.jpg`, previewPath: `/lazy-static/previews/${uuid}.jpg`,
     embedPath: `/videos/embed/${shortUUID}`,
     createdAt: created, updatedAt: published, publishedAt: published, originallyPublishedAt: null,
-    isLive: true,
+    isLive: isLive(),
     account: actor(origin, "accounts", "stage", "Stage"),
     channel: actor(origin, "video-channels", "evenings", "Evenings"),
     comments: 0,
@@ -142,12 +150,12 @@ function video(origin) {
   return {
     ...miniature(origin),
     blacklisted: false, blacklistedReason: null, liveSchedules: [],
-    streamingPlaylists: state !== "live" ? [] : [{
+    streamingPlaylists: STATES[state][0] !== STATES.live[0] ? [] : [{
       id: 1, type: 1,
-      playlistUrl: playlistUrl(origin),
-      segmentsSha256Url: fileUrl(origin, "segments-sha256.json"),
+      playlistUrl: currentUrl(origin, MASTER),
+      segmentsSha256Url: currentUrl(origin, HASHES),
       redundancies: [],
-      // Files of a running live are not shown.
+      // Files of a running live are not shown; nobody here asks for those of a recording.
       files: [],
     }],
     files: [],
@@ -256,6 +264,7 @@ function page(request, chatOnly) {
 const list = (data = [], more = {}) => ({ total: data.length, data, ...more })
 const known = id => [String(ID), uuid, shortUUID].includes(id)
 const ofVideo = answer => (request, response, id) => known(id) ? answer(request, response) : missing(response)
+const ofLive = answer => ofVideo((request, response) => isLive() ? answer(request, response) : missing(response))
 const since6 = answer => version.chapters ? ofVideo(answer) : (_, response) => missing(response)
 
 // Method, path, name in the counters, answer.
@@ -264,7 +273,7 @@ const ROUTES = [
   ["GET", /^\/videos\/watch\/([^/]+)$/, "page", ofVideo((request, response) => send(response, 200, "text/html; charset=utf-8", page(request, false)))],
   ["GET", /^\/api\/v1\/videos\/?$/, "recommended", (request, response) => json(response, list([miniature(originOf(request))]))],
   ["GET", /^\/api\/v1\/search\/videos$/, "recommended", (request, response) => json(response, list([miniature(originOf(request))]))],
-  ["GET", /^\/api\/v1\/videos\/live\/([^/]+)$/, "live", ofVideo((_, response) =>
+  ["GET", /^\/api\/v1\/videos\/live\/([^/]+)$/, "live", ofLive((_, response) =>
     json(response, { saveReplay: false, permanentLive: true, latencyMode: 1, schedules: [] }))],
   ["GET", /^\/api\/v1\/videos\/([^/]+)\/captions$/, "captions", ofVideo((_, response) => json(response, list()))],
   ["GET", /^\/api\/v1\/videos\/([^/]+)\/chapters$/, "chapters", since6((_, response) => json(response, { chapters: [] }))],
@@ -297,8 +306,8 @@ const ROUTES = [
       "chat-open-blank": true, "chat-share-url": "everyone", "chat-style": null, "prosody-room-type": "video", "chat-no-anonymous": false,
     } })],
   ["GET", /^\/plugins\/livechat\/(?:[\d.]+\/)?router\/api\/configuration\/room\/([^/]+)$/, "livechat-room", (request, response, id) =>
-    version.chat === "page" ? ofVideo((request, response) => json(response, room(originOf(request))))(request, response, id) : missing(response)],
-  ["GET", /^\/plugins\/livechat\/(?:[\d.]+\/)?router\/webchat\/room\/([^/]+)$/, "livechat-page", ofVideo((request, response) =>
+    version.chat === "page" ? ofLive((request, response) => json(response, room(originOf(request))))(request, response, id) : missing(response)],
+  ["GET", /^\/plugins\/livechat\/(?:[\d.]+\/)?router\/webchat\/room\/([^/]+)$/, "livechat-page", ofLive((request, response) =>
     send(response, 200, "text/html; charset=utf-8", page(request, true)))],
   ["GET", /^\/plugins\/livechat\/(?:[\d.]+\/)?router\/api\/auth$/, "livechat-auth", (_, response) => json(response, { error: "Forbidden" }, 403)],
   ["POST|OPTIONS", /^\/plugins\/livechat\/(?:[\d.]+\/)?router\/(?:webchat\/)?http-bind$/, "livechat-bosh", (request, response) =>
@@ -441,7 +450,7 @@ function broadcast(name, ...data) {
 // --- The live: the packager, and the hashes of its segments
 
 const hashes = new Map()
-const shaFile = path.join(config.directory, "segments-sha256.json")
+const shaFile = path.join(config.directory, HASHES)
 let packager, watcher, pending = new Map(), writing = Promise.resolve(), firstHashed
 
 function writeHashes() {
@@ -449,7 +458,7 @@ function writeHashes() {
   writing = writing.then(async () => {
     await fs.promises.writeFile(`${shaFile}.tmp`, text)
     await fs.promises.rename(`${shaFile}.tmp`, shaFile)
-    if (bucket) await stored("PUT", "segments-sha256.json", text)
+    if (bucket) await stored("PUT", HASHES, text)
   }).catch(error => log("hashes", error.message))
   return writing
 }
@@ -464,7 +473,7 @@ async function hash(name) {
   await writeHashes()
   if (bucket) await store(name, body)
   // With the first hash and the master playlist the live is ready.
-  if (fs.existsSync(path.join(config.directory, "master.m3u8"))) firstHashed?.()
+  if (fs.existsSync(path.join(config.directory, MASTER))) firstHashed?.()
 }
 
 // --- Object storage (store_live_streams): after the hash the segment, then the playlist as far as that segment
@@ -486,7 +495,7 @@ function store(name, body) {
   const rendition = name.split("-")[0]
   const after = (storing.get(rendition) ?? Promise.resolve()).then(async () => {
     // Of all renditions, so the first to come has it.
-    if (!bucket.stored.has("master.m3u8")) { bucket.stored.add("master.m3u8"); await storeFile("master.m3u8") }
+    if (!bucket.stored.has(MASTER)) { bucket.stored.add(MASTER); await storeFile(MASTER) }
     await stored("PUT", name, body)
     await storeFile(`${rendition}.m3u8`, text => text.includes(`${name}\n`) && text.slice(0, text.indexOf(`${name}\n`) + name.length + 1))
   })
@@ -516,9 +525,13 @@ function changed(_, name) {
   }
 }
 
-async function startPackager() {
+function emptyDirectory() {
   fs.rmSync(config.directory, { recursive: true, force: true })
   fs.mkdirSync(config.directory, { recursive: true })
+}
+
+async function startPackager() {
+  emptyDirectory()
   hashes.clear()
   pending = new Map()
   await bucket?.prepare()
@@ -551,6 +564,30 @@ async function stopPackager() {
   fs.rmSync(config.packagerPart, { force: true })
 }
 
+// --- The recording: of each rendition one file in fragments, which are ranges of it, and a hash for each range
+
+async function record() {
+  emptyDirectory()
+  const out = fs.openSync(config.packagerLog, "a")
+  const child = spawn(config.recorder[0], config.recorder.slice(1), { stdio: ["ignore", out, out] })
+  fs.closeSync(out)
+  const code = await new Promise((resolve, reject) => child.on("error", reject).on("exit", resolve))
+  if (code !== 0) throw new Error(`the recorder ended with ${code}, see ${config.packagerLog}`)
+  const read = (name, ...how) => fs.promises.readFile(path.join(config.directory, name), ...how)
+  const ranges = {}
+  for (const level of config.renditions.keys()) {
+    const file = `${RECORDED}${level}-fragmented.mp4`, bytes = await read(file)
+    const listed = (await read(`${RECORDED}${level}.m3u8`, "utf8")).matchAll(/^#EXT-X-BYTERANGE:(\d+)@(\d+)$/gm)
+    ranges[file] = Object.fromEntries(Array.from(listed, ([, length, offset]) => {
+      const first = Number(offset), after = first + Number(length)
+      return [`${first}-${after - 1}`, createHash("sha256").update(bytes.subarray(first, after)).digest("hex")]
+    }))
+  }
+  await fs.promises.writeFile(path.join(config.directory, RECORDED + HASHES), JSON.stringify(ranges))
+  await bucket?.prepare()
+  if (bucket) for (const name of await fs.promises.readdir(config.directory)) await stored("PUT", name, await read(name))
+}
+
 async function change(to, wait = true) {
   if (to === state) return
   if (to === "live") {
@@ -561,10 +598,17 @@ async function change(to, wait = true) {
     // PeerTube tells the viewers four segments later, so that they find enough to begin with.
     setTimeout(() => state === "live" && sendState(), wait ? 4 * SEGMENT_SECONDS * 1000 : 0)
   } else {
-    state = to
-    log(to)
+    // What was recorded can be watched once it is transcoded.
+    state = to === "recorded" ? "ended" : to
+    log(state)
     await stopPackager()
     sendState()
+    if (to === "recorded") {
+      await record()
+      state = to
+      published = new Date().toISOString()
+      log(to)
+    }
   }
 }
 const sendState = () => broadcast("state-change", { state: STATES[state][0] })

@@ -3,7 +3,9 @@
 # nginx, and Node and Prosody as a PeerTube with the livechat plugin runs them.
 #   stand.sh start [OPTION]... [DIR]           starts what does not run yet, waits until each serves
 #      --version 5|6|8|9, --waiting, --early-hashes, --object-storage, --tiny
-#   stand.sh state waiting|live|ended [DIR]    changes the live's state, and tells the viewers
+#   stand.sh state waiting|live|ended|recorded [DIR]
+#                                              changes the live's state, and tells the viewers;
+#                                              recorded: the page has a recording of ten minutes
 #   stand.sh freeze|thaw PART [DIR]            a part, as prosody, that gets no CPU any more
 #   stand.sh counters [DIR]                    what Node counted, as JSON
 #   stand.sh stop [DIR]                        stops everything; the logs stay in DIR
@@ -15,10 +17,12 @@
 # built once (Go), to ~/.cache/throng/bin.
 set -euo pipefail
 
-explain() { sed -n '4,11s/^#   //p' "$0" >&2; exit 2; }
+explain() { sed -n '4,13s/^#   //p' "$0" >&2; exit 2; }
 action=${1:-} peertube=8 state=live early= objects= tiny= dir= to=
 [[ $# -gt 0 ]] && shift
-[[ $action != state ]] || { to=${1:-}; [[ $to =~ ^(waiting|live|ended)$ ]] || explain; shift; }
+[[ $action != state ]] || {
+  to=${1:-}; [[ $to =~ ^(waiting|live|ended|recorded)$ ]] || explain; shift
+}
 [[ $action != freeze && $action != thaw ]] || {
   to=${1:-}; [[ $to =~ ^[a-z0-9]+$ ]] || explain; shift
 }
@@ -50,6 +54,9 @@ width=426 height=240 rate=300k gop=50 letters=22 lower=256:144 lower_rate=150k
 parts=(packager peertube prosody encoder s3 nginx)
 values=("NODE $node" "PROSODY $prosody" "DOMAIN $domain" "UUID $uuid" "HERE $here")
 
+# Seconds of the recording.
+recorded=600
+
 # What browsers load, below /client/.
 client() {
   local from=$packages/node_modules to=$dir/client
@@ -62,13 +69,16 @@ client() {
   find "$to" -name '*.map' -delete
 }
 
-# The packager's command, for Node to run: as live-stand's, but HLS only and at PeerTube's priority.
+# The commands of packager and recorder, for Node to run: that of the packager as live-stand's, but
+# HLS only and at PeerTube's priority; that of the recorder as PeerTube transcodes a replay or an
+# upload, in the order of its playlist.
 write_config() {
   local www=$dir/www/streaming-playlists/hls/$uuid
   DIR=$dir HERE=$here PACKAGES=$packages WWW=$www STREAM=$stream STATE=$state EARLY=$early \
     VERSION=$peertube UUID=$uuid DOMAIN=$domain \
     HTTP=$http HTTPS=$https NODE=$node PROSODY=$prosody S3=${objects:+$s3} \
-    HEIGHT=$height LOWER=$lower RATE=$lower_rate python3 - >"$dir/conf/peertube.json" <<'END'
+    HEIGHT=$height LOWER=$lower RATE=$lower_rate UPPER_RATE=$rate GOP=$gop \
+    PICTURE=$(picture) SOUND=$sound RECORDED=$recorded python3 - >"$dir/conf/peertube.json" <<'END'
 import json, os
 e = os.environ
 command = f"""nice -n 5 ffmpeg -hide_banner -loglevel warning -nostdin -fflags nobuffer -analyzeduration 2000000 -i {e["STREAM"]}
@@ -78,12 +88,25 @@ command = f"""nice -n 5 ffmpeg -hide_banner -loglevel warning -nostdin -fflags n
  -hls_time 4 -hls_list_size 15 -hls_flags delete_segments+independent_segments+program_date_time
  -hls_segment_filename {e["WWW"]}/%v-%06d.ts -master_pl_name master.m3u8""".split()
 command += ["-var_stream_map", "v:0,a:0 v:1,a:1", "-f", "hls", f"{e['WWW']}/%v.m3u8"]
+recorder = ["nice", "-n", "15", "ffmpeg", "-hide_banner", "-loglevel", "warning", "-nostdin",
+            "-f", "lavfi", "-i", e["PICTURE"], "-f", "lavfi", "-i", e["SOUND"]]
+recorder += f"""-map 0:v -map 1:a -map 0:v -map 1:a -t {e["RECORDED"]} -c:a aac -b:a 64k -ac 2
+ -c:v libx264 -preset ultrafast -threads 1 -flags:v +global_header -pix_fmt yuv420p
+ -filter:v:0 scale={e["LOWER"]}
+ -g {e["GOP"]} -keyint_min {e["GOP"]} -sc_threshold 0
+ -b:v:0 {e["RATE"]} -maxrate:v:0 {e["RATE"]} -bufsize:v:0 {e["RATE"]}
+ -b:v:1 {e["UPPER_RATE"]} -maxrate:v:1 {e["UPPER_RATE"]} -bufsize:v:1 {e["UPPER_RATE"]}
+ -hls_time 4 -hls_list_size 0 -hls_playlist_type vod -hls_segment_type fmp4 -hls_flags single_file
+ -hls_segment_filename {e["WWW"]}/recorded-%v-fragmented.mp4
+ -master_pl_name recorded-master.m3u8""".split()
+recorder += ["-var_stream_map", "v:0,a:0 v:1,a:1", "-f", "hls", f"{e['WWW']}/recorded-%v.m3u8"]
 json.dump({
     "version": int(e["VERSION"]), "state": e["STATE"], "uuid": e["UUID"], "domain": e["DOMAIN"],
     "http": int(e["HTTP"]), "https": int(e["HTTPS"]), "port": int(e["NODE"]), "prosody": int(e["PROSODY"]),
     "objectStorage": {"port": int(e["S3"]), "bucket": "live", "access": "stand", "secret": "stand-secret"} if e["S3"] else None,
     "earlyHashes": bool(e["EARLY"]), "renditions": [{"height": int(e["HEIGHT"])}, {"height": int(e["LOWER"].split(":")[1])}],
     "here": e["HERE"], "packages": e["PACKAGES"], "directory": e["WWW"],
+    "recorder": recorder, "recordedSeconds": int(e["RECORDED"]),
     "packager": command, "packagerLog": f"{e['DIR']}/logs/packager.log", "packagerPart": f"{e['DIR']}/parts/packager",
 }, __import__("sys").stdout, indent=1)
 END
@@ -180,6 +203,6 @@ case $asked in
   freeze) signal "$to" STOP ;;
   thaw) signal "$to" CONT ;;
   counters) url "$control/counters"; echo ;;
-  state) url --max-time 60 --json "{\"state\":\"$to\"}" "$control/state"; echo ;;
+  state) url --max-time 300 --json "{\"state\":\"$to\"}" "$control/state"; echo ;;
   *) explain ;;
 esac

@@ -152,15 +152,20 @@ build_multimux() {
 
 # --- The stream
 
-encode() {
+# What is seen and heard, as inputs of ffmpeg's `lavfi`.
+sound=sine=frequency=440:beep_factor=2:sample_rate=48000
+picture() {
   local font clock=
   font=$(fc-match -f '%{file}' monospace 2>/dev/null || true)
   # The time of day and the number of the frame, in the picture.
   [[ -e $font ]] &&
     clock=",drawtext=fontfile=$font:text='%{localtime\:%T} %{n}':x=16:y=h-56*h/360:fontsize=$letters:fontcolor=white"
+  echo "testsrc2=size=${width}x$height:rate=$frames${clock:+$clock:box=1:boxcolor=black}"
+}
+
+encode() {
   part encoder ffmpeg -hide_banner -loglevel warning -nostdin \
-    -re -f lavfi -i "testsrc2=size=${width}x$height:rate=$frames${clock:+$clock:box=1:boxcolor=black}" \
-    -re -f lavfi -i "sine=frequency=440:beep_factor=2:sample_rate=48000" \
+    -re -f lavfi -i "$(picture)" -re -f lavfi -i "$sound" \
     -c:v libx264 -preset ultrafast -tune zerolatency -threads 1 -pix_fmt yuv420p -g $gop \
     -keyint_min $gop -sc_threshold 0 \
     -b:v $rate -maxrate $rate -bufsize $rate -c:a aac -b:a 64k -ac 2 -f flv "$stream"

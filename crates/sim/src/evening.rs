@@ -72,7 +72,8 @@ impl Evening {
         serde_json::from_str(&said).map_err(|error| SimError::Said(format!("{error}: {said}")))
     }
 
-    /// Tells its viewers that the live has this state: `waiting`, `live`, `ended`.
+    /// Tells its viewers that the live has this state: `waiting`, `live`, `ended`; `recorded`: its
+    /// page has a recording, once that is transcoded.
     ///
     /// # Errors
     /// When it does not answer.
