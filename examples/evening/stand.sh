@@ -8,6 +8,8 @@
 #                                              recorded: the page has a recording of ten minutes
 #   stand.sh freeze|thaw PART [DIR]            a part, as prosody, that gets no CPU any more
 #   stand.sh counters [DIR]                    what Node counted, as JSON
+#   stand.sh take [DIR]                        what Node and nginx counted since the last take, as
+#                                              JSON for compare.py, and counts anew
 #   stand.sh stop [DIR]                        stops everything; the logs stay in DIR
 #   stand.sh status [DIR]                      each part, its CPU time and memory, and operations of
 #                                              the object storage by kind; 3 if a part has ended
@@ -17,7 +19,7 @@
 # built once (Go), to ~/.cache/throng/bin.
 set -euo pipefail
 
-explain() { sed -n '4,13s/^#   //p' "$0" >&2; exit 2; }
+explain() { sed -n '4,15s/^#   //p' "$0" >&2; exit 2; }
 action=${1:-} peertube=8 state=live early= objects= tiny= dir= to=
 [[ $# -gt 0 ]] && shift
 [[ $action != state ]] || {
@@ -203,6 +205,7 @@ case $asked in
   freeze) signal "$to" STOP ;;
   thaw) signal "$to" CONT ;;
   counters) url "$control/counters"; echo ;;
+  take) "$here/compare.py" --take "$control" "$dir/logs/access.log" ;;
   state) url --max-time 300 --json "{\"state\":\"$to\"}" "$control/state"; echo ;;
   *) explain ;;
 esac
