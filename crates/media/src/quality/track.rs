@@ -503,7 +503,8 @@ impl TrackMeter {
     }
 
     fn route(&mut self, packet: &Packet, payload: &[u8], arrival: Arrival, now_ms: u32) {
-        self.counters.payload_bytes += u64::from(packet.payload_bytes);
+        let payload_bytes = u64::from(packet.payload_bytes);
+        self.counters.payload_bytes += payload_bytes;
         self.counters.header_bytes += u64::from(packet.header_bytes);
         self.counters.rtx_packets_received += u64::from(packet.retransmitted);
         let (number, came_late, recovered) = match arrival {
@@ -529,6 +530,7 @@ impl TrackMeter {
             }
             Arrival::Duplicate | Arrival::Probation | Arrival::Restarted => {
                 self.counters.packets_duplicate += 1;
+                self.counters.repeated_bytes += payload_bytes;
                 return;
             }
         };
@@ -537,6 +539,7 @@ impl TrackMeter {
         }
         if recovered {
             self.counters.packets_recovered += 1;
+            self.counters.repeated_bytes += payload_bytes;
         } else {
             let follows = matches!(
                 arrival,

@@ -245,12 +245,13 @@ fn a_lost_packet_is_requested_and_its_retransmission_completes_the_frame() {
 #[test]
 fn a_repeat_takes_its_loss_back_on_the_streams_own_ssrc_and_not_by_rtx() {
     for (what, retransmitted, repeats, expect) in [
-        // (lost on the SSRC, lost after recovery, RTX packets, payload of 50 packets and repeats)
-        ("nothing comes again", false, 0, (1, 1, 0, 49_000)),
-        ("on the own SSRC", false, 1, (0, 0, 0, 50_000)),
-        ("by RTX", true, 1, (1, 0, 1, 50_000)),
-        ("twice, by RTX: one too many", true, 2, (1, 0, 2, 51_000)),
-        ("twice, on the own SSRC: RFC 3550 counts both", false, 2, (-1, 0, 0, 51_000)),
+        // (lost on the SSRC, lost after recovery, RTX packets, payload of 50 packets and repeats,
+        // payload of the repeats)
+        ("nothing comes again", false, 0, (1, 1, 0, 49_000, 0)),
+        ("on the own SSRC", false, 1, (0, 0, 0, 50_000, 1_000)),
+        ("by RTX", true, 1, (1, 0, 1, 50_000, 1_000)),
+        ("twice, by RTX: one too many", true, 2, (1, 0, 2, 51_000, 2_000)),
+        ("twice, on the own SSRC: RFC 3550 counts both", false, 2, (-1, 0, 0, 51_000, 2_000)),
     ] {
         let mut viewer = Viewer::of(MediaKind::Video, true);
         (0..10).filter(|&i| i != 4).for_each(|i| viewer.packet(sent_ms(i), video(i)));
@@ -258,8 +259,9 @@ fn a_repeat_takes_its_loss_back_on_the_streams_own_ssrc_and_not_by_rtx() {
         (0..repeats).for_each(|_| viewer.packet(200, Packet { retransmitted, ..video(4) }));
         (10..50).for_each(|i| viewer.packet(200 + sent_ms(i), video(i)));
         let c = viewer.meter.finish(viewer.at(5000)).counters;
-        let got =
-            (c.packets_lost_on_ssrc(), c.packets_lost, c.rtx_packets_received, c.payload_bytes);
+        let on_ssrc = c.packets_lost_on_ssrc();
+        let bytes = (c.payload_bytes, c.repeated_bytes);
+        let got = (on_ssrc, c.packets_lost, c.rtx_packets_received, bytes.0, bytes.1);
         assert_eq!(got, expect, "{what}");
     }
 }

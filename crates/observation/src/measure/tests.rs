@@ -76,9 +76,13 @@ fn times_are_seconds_in_a_csv() {
 #[test]
 fn of_received_tracks_columns_and_charts_are_those_that_are_declared() {
     let columns = TrackCounters::COUNTERS.iter().filter_map(Counter::declared_csv);
-    assert_eq!(columns.collect::<Vec<_>>(), ["nack_sent"]);
+    assert_eq!(columns.collect::<Vec<_>>(), ["nack_sent", "repeated_bytes"]);
     let charts = TrackCounters::COUNTERS.iter().filter_map(Counter::chart);
-    assert_eq!(charts.collect::<Vec<_>>(), [("Freezes", "freezes begun per second")]);
+    let expect = [
+        ("Freezes", "freezes begun per second"),
+        ("Repeats", "payload bytes received again per second"),
+    ];
+    assert_eq!(charts.collect::<Vec<_>>(), expect);
 }
 
 /// The tables of `run.db` that have the sums of a family.

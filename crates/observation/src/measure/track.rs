@@ -55,6 +55,9 @@ counters! {
         missing_us: u64 = Microseconds since "missing time";
         /// Packets that arrived on an RTX stream (RFC 4588), needed or not.
         rtx_packets_received: u64 = Count as "W3C retransmittedPacketsReceived" since "RTX streams";
+        /// Payload bytes of repeats, needed or not: of all packets but `packets_original`.
+        repeated_bytes: u64 = Bytes since "repeated bytes" csv "repeated_bytes"
+            chart "Repeats" of "payload bytes received again";
     }
 }
 
@@ -98,6 +101,13 @@ impl TrackCounters {
     #[must_use]
     pub fn missed_ratio(&self) -> Option<f64> {
         ratio(self.packets_missed(), self.packets_expected())
+    }
+
+    /// Payload bytes of repeats ÷ payload bytes: what the repair of losses takes of the line.
+    /// `None` when nothing came, and for media that does not come as packets.
+    #[must_use]
+    pub fn repeat_ratio(&self) -> Option<f64> {
+        ratio(self.repeated_bytes, self.payload_bytes).filter(|_| self.has_packets())
     }
 
     /// Time in which an expected track received nothing ÷ active time; `None` when never active.
@@ -193,6 +203,25 @@ mod tests {
         }
         assert_eq!(packets(80, 10, 10).missed_ratio(), Some(0.2));
         assert_eq!(packets(0, 0, 0).missed_ratio(), None);
+    }
+
+    #[test]
+    fn repeats_are_a_share_of_the_payload_and_media_without_packets_has_none() {
+        let came = |packets_original, payload_bytes, repeated_bytes| TrackCounters {
+            packets_original,
+            payload_bytes,
+            repeated_bytes,
+            ..TrackCounters::default()
+        };
+        for (counters, expect) in [
+            (came(90, 100_000, 10_000), Some(0.1)),
+            (came(100, 100_000, 0), Some(0.0)),
+            // What a player fetched.
+            (came(0, 100_000, 0), None),
+            (came(0, 0, 0), None),
+        ] {
+            assert_eq!(counters.repeat_ratio(), expect, "{counters:?}");
+        }
     }
 
     #[test]

@@ -95,6 +95,17 @@ metrics! {
         better: Lower,
         example: "video.loss p95 < 1%",
     }
+    /// Video that came again.
+    VideoRepeats {
+        names: &["video.repeats", "repeats"],
+        doc: "payload bytes of video that came again, as a retransmission or a duplicate, of all \
+              that came: what the repair of losses takes of the line",
+        unit: Ratio,
+        quantile: None,
+        whole: Some(Whole::OfRows(|of| of.video.counters.repeat_ratio())),
+        better: Lower,
+        example: "video.repeats < 5%",
+    }
     /// Relative delay of video frames.
     VideoDelay {
         names: &["video.delay", "delay"],
@@ -378,6 +389,7 @@ mod tests {
     fn a_metric_of_rows_has_the_figure_of_its_own_rows() {
         let mut video = SeriesRow::default();
         (video.counters.packets_original, video.counters.packets_lost) = (90, 10);
+        (video.counters.payload_bytes, video.counters.repeated_bytes) = (8_000, 2_000);
         video.loss_ppm.record(0);
         let (audio, players, chat) =
             (SeriesRow::default(), PlaybackRow::default(), ChatRow::default());
@@ -393,5 +405,9 @@ mod tests {
             };
             assert_eq!((ratio(&rows), quantile(&rows, 0.5)), (whole, median), "{metric:?}");
         }
+        let Some(Whole::OfRows(ratio)) = Metric::VideoRepeats.entry().whole else {
+            panic!("repeats are of rows");
+        };
+        assert_eq!(ratio(&rows), Some(0.25));
     }
 }

@@ -52,6 +52,7 @@ fn counters() -> TrackCounters {
         packets_unreadable: 9,
         missing_us: 11,
         rtx_packets_received: 12,
+        repeated_bytes: 13,
         ..Default::default()
     }
 }
@@ -256,12 +257,14 @@ fn a_folder_from_before_missing_time_was_counted_reads_as_a_run_without_any() {
     let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
     db.execute_batch(
         "ALTER TABLE series DROP COLUMN missing_us; ALTER TABLE track DROP COLUMN missing_us;
-         ALTER TABLE series DROP COLUMN rtx_packets_received; ALTER TABLE track DROP COLUMN rtx_packets_received",
+         ALTER TABLE series DROP COLUMN rtx_packets_received; ALTER TABLE track DROP COLUMN rtx_packets_received;
+         ALTER TABLE series DROP COLUMN repeated_bytes; ALTER TABLE track DROP COLUMN repeated_bytes",
     )
         .unwrap();
     drop(db);
     let run = RunFolder::read(&path).unwrap();
-    let expect = TrackCounters { missing_us: 0, rtx_packets_received: 0, ..counters() };
+    let expect =
+        TrackCounters { missing_us: 0, rtx_packets_received: 0, repeated_bytes: 0, ..counters() };
     assert_eq!((run.series[0].counters, run.tracks[0].counters), (expect, expect));
 }
 

@@ -78,6 +78,8 @@ fn lost_packets_are_asked_for_and_recovered() {
         "{video:?}"
     );
     assert!(world.received.nacked.len() as u64 >= video.packets_recovered);
+    let repeats = video.repeat_ratio();
+    assert!(repeats.is_some_and(|share| (0.01..0.2).contains(&share)), "{repeats:?} of {video:?}");
     assert!(world.received.reported_missing > 0, "transport feedback shows the gaps");
     assert!(video.frames_decodable > 100, "{video:?}");
 }
