@@ -43,6 +43,21 @@ fn spacings(accesses: &[Access]) -> Vec<f64> {
     all
 }
 
+/// Viewers with a small picture take the rendition that fills it, and not the best.
+#[track_caller]
+fn assert_small_screens_get_the_small_rendition(stream: &LiveStream, nginx: &Nginx) {
+    let master = "#EXTM3U\n\
+        #EXT-X-STREAM-INF:BANDWIDTH=400000,RESOLUTION=640x360\nlive.m3u8?small\n\
+        #EXT-X-STREAM-INF:BANDWIDTH=900000,RESOLUTION=1280x720\nlive.m3u8?large\n";
+    std::fs::write(stream.file("master.m3u8"), master).unwrap();
+    let player = "rendition = \"highest\", screen = \"360p\"";
+    let url = url("http", nginx.plain_address(), "master.m3u8");
+    let ran = view(&url, 2, 3, player, &[]).expect_code(0);
+    let accesses = nginx.accesses().unwrap();
+    let count = |end: &str| accesses.iter().filter(|access| access.uri.ends_with(end)).count();
+    assert!(count("?small") > 0 && count("?large") == 0, "{accesses:?}\n{ran}");
+}
+
 #[test]
 fn live_viewers_ask_for_what_hls_js_asks_for_and_nginx_counts_the_same() {
     if !Nginx::is_installed() {
@@ -55,7 +70,9 @@ fn live_viewers_ask_for_what_hls_js_asks_for_and_nginx_counts_the_same() {
         let url = url("http", nginx.plain_address(), "live.m3u8");
         let ran = view(&url, users, seconds, "", &[]).expect_code(0);
         let summary = assert_plays(&ran, users);
-        ((ran, summary), nginx.accesses().unwrap())
+        let accesses = nginx.accesses().unwrap();
+        assert_small_screens_get_the_small_rendition(&stream, &nginx);
+        ((ran, summary), accesses)
     };
     // A playlist and a segment each second, and two segments more at the start: three are there,
     // one of which is due.

@@ -70,6 +70,10 @@ impl Keyed for PlayerConfig {
         "repeat": at_end = REPEAT, LeftOut;
         /// of HLS and DASH: `lowest`, `highest`, or the best that the download rate allows
         "rendition": rendition = Word, LeftOut;
+        /// of HLS and DASH: the shorter side of the picture that the player has room for, `"360p"`.
+        /// No rendition is played that is larger than the smallest one that fills it (hls.js
+        /// `capLevelToPlayerSize`)
+        "screen": screen_lines = Maybe(SCREEN), Said("any size is played");
         /// distance behind the end of the stream at which playback begins
         "latency": live.latency = Maybe(time("20s")),
             Said("what the server asks for, else 3 target durations");
@@ -144,6 +148,23 @@ const PAUSE_FOR: By<UserHabits> = By {
     read: |_, _, _| None,
     write: |habits| habits.pause_every.map(|_| units::write_duration(habits.pause_for).into()),
     schema: time_schema,
+};
+
+/// The shorter side of a picture.
+const SCREEN: Parsed<u32> = Parsed {
+    kind: "a size",
+    example: "360p",
+    parse: |text| {
+        let is_number = |digits: &&str| {
+            let is_short = (1..=4).contains(&digits.len()) && !digits.starts_with('0');
+            is_short && digits.bytes().all(|digit| digit.is_ascii_digit())
+        };
+        let lines = text.strip_suffix('p').filter(is_number).and_then(|it| it.parse().ok());
+        lines.ok_or_else(|| " is not a size such as \"360p\"".into())
+    },
+    write: |lines| format!("{lines}p"),
+    schema: |_| json!({ "type": "string", "pattern": "^[1-9][0-9]{0,3}p$" }),
+    is_removable: false,
 };
 
 /// The speed asked of the server, in thousandths of the normal one.

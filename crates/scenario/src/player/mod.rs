@@ -52,6 +52,9 @@ pub struct PlayerConfig {
     pub at_end: AtEnd,
     /// Which of several renditions (HLS, DASH) is played.
     pub rendition: RenditionPolicy,
+    /// The shorter side of the picture that the player has room for, pixels; `None`: renditions of
+    /// any size are played.
+    pub screen_lines: Option<u32>,
     /// How live streams are followed.
     pub live: LivePolicy,
     /// How viewers get segments from each other; `None`: all from the server.
@@ -103,6 +106,7 @@ impl Default for PlayerConfig {
             patience: None,
             at_end: AtEnd::Repeat,
             rendition: RenditionPolicy::Adaptive,
+            screen_lines: None,
             live: LivePolicy::default(),
             peers: None,
             seed: seed::USUAL,

@@ -294,6 +294,11 @@ fn a_wrong_value_of_a_player_has_what_was_expected_and_what_to_write() {
             "rendition = \"moon\"",
             is_not("rendition", "one of \"adaptive\", \"lowest\", \"highest\""),
         ),
+        ("screen = 360", is_not("screen", "a size such as \"360p\"")),
+        (
+            "screen = \"large\"",
+            "screen` is not a size such as \"360p\" | write screen = \"360p\"".into(),
+        ),
         ("latency = 5", is_not("latency", &format!("{unit} \"20s\""))),
         (
             "latency = \"0s\"",

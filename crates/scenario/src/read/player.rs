@@ -9,7 +9,7 @@ use crate::target::{Carriage, Part};
 
 /// Keys that RTSP has nothing for.
 const HTTP_KEYS: &str = "format, http, headers, page, credentials, har, buffer, start, patience, \
-                         rendition, p2p and what is for live streams";
+                         rendition, screen, p2p and what is for live streams";
 
 /// A player needs recordings as the target.
 pub(super) fn check_target(reader: &mut Reader, scenario: &Scenario, spans: &[Option<Span>]) {
@@ -92,6 +92,8 @@ mod tests {
         );
         assert_eq!((player.position, player.at_end), (PlaybackPosition::Random, AtEnd::Leave));
         assert_eq!(player.habits.seek_every, Some(Duration::from_secs(60)));
+        let screen = |text: &str| read(FILE, text).unwrap().screen_lines;
+        assert_eq!((screen(r#"screen = "360p""#), screen("")), (Some(360), None));
         assert_eq!(read(FILE, "").unwrap(), PlayerConfig::default());
         let live = read(
             FILE,
@@ -214,6 +216,7 @@ mod tests {
             (FILE, r#"latency = "0s""#, "is 0"),
             (FILE, "catch_up = 3", "not a speed from 1 to 2"),
             (RTSP, "low_latency = false", "have no effect on RTSP"),
+            (RTSP, r#"screen = "360p""#, "have no effect on RTSP"),
             (RTSP, r#"har = "a.har""#, "have no effect on RTSP"),
             (FILE, "har = ''", "`crowd.player.har` is empty"),
             (FILE, "warm = 0.5", "`crowd.player.warm` has no effect without har"),

@@ -111,8 +111,10 @@ fn lane(url: &Url, manifest: &Manifest, kind: ContentKind) -> Result<Option<Lane
         let representations = sorted(set);
         if representations.first().is_some_and(|first| first.single_file.is_some()) {
             // An index (sidx) at the beginning of the file says what a playlist says elsewhere.
-            let urls = representations.iter().map(|representation| base(url, representation));
-            return Ok(Some(LanePlan::File(urls.collect::<Result<_, _>>()?)));
+            let files = representations.iter().map(|representation| {
+                base(url, representation).map(|url| (url, resolution(representation)))
+            });
+            return Ok(Some(LanePlan::File(files.collect::<Result<_, _>>()?)));
         }
         // Periods may have different numbers of representations: what all have is played.
         if number == 0 || renditions.is_empty() {
@@ -263,12 +265,14 @@ mod tests {
 
     #[test]
     fn a_representation_in_one_file_is_a_lane_of_that_file() {
-        let sets = r#"<AdaptationSet contentType="video"><Representation id="v" bandwidth="1">
+        let sets = r#"<AdaptationSet contentType="video">
+          <Representation id="v" bandwidth="1" width="640" height="360">
           <BaseURL>v.mp4</BaseURL><SegmentBase indexRange="800-1000"><Initialization range="0-799"/></SegmentBase>
           </Representation></AdaptationSet>"#;
         let lanes = read(&mpd("static", sets)).unwrap();
-        let [LanePlan::File(urls)] = lanes.as_slice() else { panic!("{lanes:?}") };
-        assert_eq!(urls[0].in_clear().path(), "/vod/v.mp4");
+        let [LanePlan::File(files)] = lanes.as_slice() else { panic!("{lanes:?}") };
+        let [(url, lines)] = files.as_slice() else { panic!("{files:?}") };
+        assert_eq!((url.in_clear().path(), *lines), ("/vod/v.mp4", Some(360)));
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub(super) mod playlist;
 pub(super) mod presentation;
 mod program_time;
 mod rendition_report;
+pub(super) mod screen;
 mod server_clock;
 mod window;
 

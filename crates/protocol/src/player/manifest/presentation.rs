@@ -13,8 +13,9 @@ use super::window::Window;
 pub(in crate::player) enum LanePlan {
     /// One of these renditions at a time, in segments; they are sorted by bitrate.
     Segments(Vec<Rendition>),
-    /// One of these files, progressively; they are sorted by bitrate.
-    File(Vec<Url>),
+    /// One of these files, progressively; they are sorted by bitrate. Each with the smaller of its
+    /// width and height, pixels, where the manifest says them.
+    File(Vec<(Url, Option<u32>)>),
 }
 
 /// A resource, or a part of it.

@@ -242,6 +242,39 @@ fn the_rendition_follows_the_rate() {
 }
 
 #[test]
+fn a_player_with_a_small_picture_takes_no_larger_rendition_whatever_the_rate() {
+    let in_sizes = |low: &str, high: &str| {
+        let mut files = site(20);
+        let of = |bandwidth: u32, size: &str, name: &str| {
+            format!("#EXT-X-STREAM-INF:BANDWIDTH={bandwidth},RESOLUTION={size}\n{name}.m3u8\n")
+        };
+        let master = format!("#EXTM3U\n{}{}", of(400_000, low, "low"), of(1_600_000, high, "high"));
+        files.insert("/master.m3u8".to_owned(), master.into());
+        files
+    };
+    let screen = |lines| PlayerConfig { screen_lines: Some(lines), ..buffering(6) };
+    let highest = |lines| PlayerConfig {
+        rendition: throng_scenario::RenditionPolicy::Highest,
+        ..screen(lines)
+    };
+    for (player, low, high, plays_high) in [
+        (screen(360), "640x360", "1280x720", false),
+        (highest(360), "640x360", "1280x720", false),
+        (screen(361), "640x360", "1280x720", true),
+        // Held upright.
+        (highest(360), "360x640", "720x1280", false),
+        // Of one size the better is played.
+        (highest(360), "640x360", "640x360", true),
+    ] {
+        let what = format!("{:?} of {low}, {high}", player.screen_lines);
+        let mut fixture = fixture(player, 1_000_000, in_sizes(low, high));
+        fixture.seconds(12);
+        assert_eq!(paths(&fixture).contains(&"/high.m3u8"), plays_high, "{what}");
+        assert_eq!(fixture.totals().stall_count, 0, "{what}");
+    }
+}
+
+#[test]
 fn a_segment_that_would_come_too_late_is_given_up_for_a_smaller_one() {
     let mut fixture = fixture(buffering(6), 1_000_000, site(60));
     fixture.seconds(12);

@@ -11,6 +11,7 @@ use crate::player::lane::file::FileLane;
 use crate::player::lane::segments::{SegmentLane, SegmentOptions};
 use crate::player::lane::{Context, Lane};
 use crate::player::manifest::presentation::LanePlan;
+use crate::player::manifest::screen::fitting;
 use crate::player::manifest::{ManifestDownload, Received};
 use crate::player::page::{Page, PageContext};
 
@@ -111,9 +112,11 @@ impl Viewer {
         };
         self.manifest.take_if(|manifest| !manifest.goes_on());
         let (policy, live) = (self.config.player.rendition, self.config.player.live);
+        let screen_lines = self.config.player.screen_lines;
         let indexes = &self.config.indexes;
         let options = SegmentOptions {
             policy,
+            screen_lines,
             low_latency: live.low_latency,
             preload_hints: live.preload_hints,
             indexes: indexes.clone(),
@@ -132,10 +135,14 @@ impl Viewer {
                 Some(Lane::Segments(Box::new(lane)))
             }
             // Files are not switched between: the one that a player begins with is played.
-            LanePlan::File(urls) => {
-                let url =
-                    if policy == RenditionPolicy::Highest { urls.last() } else { urls.first() };
-                url.map(|url| Lane::File(Box::new(FileLane::new(url.clone(), indexes.clone()))))
+            LanePlan::File(mut files) => {
+                let played = fitting(files.iter().map(|(_, lines)| *lines), screen_lines);
+                files.truncate(played);
+                let file =
+                    if policy == RenditionPolicy::Highest { files.last() } else { files.first() };
+                file.map(|(url, _)| {
+                    Lane::File(Box::new(FileLane::new(url.clone(), indexes.clone())))
+                })
             }
         };
         self.lanes = lanes.into_iter().enumerate().filter_map(lane).collect();

@@ -21,6 +21,7 @@ use crate::player::manifest::playlist::PlaylistLoader;
 use crate::player::manifest::presentation::{
     Cursor, Found, LiveEdge, Rendition, Resource, Segments,
 };
+use crate::player::manifest::screen::fitting;
 use crate::player::p2p::{PeerLane, PeerOptions, Queued};
 use crate::shown_size::Size;
 
@@ -49,6 +50,8 @@ const PASSED_MAX: usize = 1_000;
 #[derive(Clone)]
 pub(in crate::player) struct SegmentOptions {
     pub(in crate::player) policy: RenditionPolicy,
+    /// The shorter side of the picture that the player has room for, where it is bounded.
+    pub(in crate::player) screen_lines: Option<u32>,
     /// Live streams are played in parts where they have some.
     pub(in crate::player) low_latency: bool,
     /// The next part is requested before it exists.
@@ -111,8 +114,12 @@ enum Step {
 
 impl SegmentLane {
     /// A lane of renditions that are sorted by bitrate.
-    pub(in crate::player) fn new(renditions: Vec<Rendition>, options: SegmentOptions) -> Self {
+    pub(in crate::player) fn new(mut renditions: Vec<Rendition>, options: SegmentOptions) -> Self {
+        // The rate is guessed by what is listed first, whether or not it is played.
         let throughput = Throughput::new(&renditions);
+        let sizes = renditions.iter().map(|rendition| rendition.resolution);
+        let played = fitting(sizes, options.screen_lines);
+        renditions.truncate(played);
         let is_by_clock = renditions
             .iter()
             .any(|rendition| matches!(rendition.segments, Some(Segments::Dynamic(_))));
