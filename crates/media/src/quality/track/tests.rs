@@ -4,6 +4,7 @@ use super::*;
 use crate::codec::PayloadFacts;
 use crate::mark::Mark;
 use proptest::prelude::*;
+use throng_observation::TrackInterval;
 
 const UNIX_NS: u64 = 1_800_000_000_000_000_000;
 
