@@ -172,7 +172,7 @@ mod tests {
                 "str0m-0.25.0/src/rtp.rs",
             ),
             ("/rustc/0a1b/library/core/src/option.rs", "core/src/option.rs"),
-            ("crates/protocol/src/webrtc/session.rs", "crates/protocol/src/webrtc/session.rs"),
+            ("crates/protocol/src/webrtc/viewer.rs", "crates/protocol/src/webrtc/viewer.rs"),
         ] {
             assert_eq!(short(file), expect);
         }

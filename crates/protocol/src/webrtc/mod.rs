@@ -25,8 +25,6 @@ pub mod relay;
 
 pub mod sdp;
 
-mod completed;
-
 pub mod receiver;
 
 pub mod sender;

@@ -68,7 +68,7 @@ mod tests {
 
     use throng_observation::{Codec, MediaKind};
 
-    use super::super::session::{MediaToSend, Session};
+    use super::super::{MediaToSend, Session};
     use super::*;
 
     fn of_section(lines: &str) -> String {
