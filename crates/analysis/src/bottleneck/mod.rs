@@ -218,7 +218,7 @@ struct RuledOut {
 }
 
 /// Findings of what all watches of a machine share: one watch tells them.
-const OF_MACHINE: &[&str] = &["cpu_full", "cpu_steal", "softirq", "page_cache"];
+const OF_MACHINE: &[&str] = &["cpu_full", "cpu_steal", "softirq", "page_cache", "tcp_memory"];
 
 /// The order in which limits are listed as ruled out: the ones that readers ask about first.
 const RULED_OUT_ORDER: &[&str] = &[

@@ -20,7 +20,8 @@ const RATES: &[&str] = &[
     "line_rate",
 ];
 /// Limits of a count.
-const COUNTS: &[&str] = &["file_descriptors", "local_ports", "conntrack", "task_limit", "memory"];
+const COUNTS: &[&str] =
+    &["file_descriptors", "local_ports", "tcp_memory", "conntrack", "task_limit", "memory"];
 /// Limits of the CPU, which a profile can explain.
 const CPU: &[&str] = &[
     "one_thread_full",
@@ -44,6 +45,8 @@ const FOLLOWS: &[(&str, &[&[&str]])] = &[
     // A client whose SYN met a full accept queue sends it again, which TCP counts as a
     // retransmission.
     ("backpressure", &[RATES, &["softirq", "accept_queue"]]),
+    // What cannot be sent stays in the memory of sockets.
+    ("tcp_memory", &[RATES, &["softirq", "backpressure"]]),
     ("run_queue", &[&["cpu_full", "cpu_quota", "cpu_steal"]]),
     ("path_loss", &[RATES, &["softirq", "udp_receive_buffer", "backpressure"]]),
     (

@@ -474,6 +474,7 @@ mod tests {
             "backpressure",
             "path_loss",
             "accept_queue",
+            "tcp_memory",
             "task_limit",
             "signalling_serialised",
             "address_limit",

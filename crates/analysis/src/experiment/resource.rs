@@ -23,7 +23,9 @@ pub fn resource_of(finding: &str) -> Option<&'static str> {
         "disk_read" | "page_cache" => "disk",
         "memory" => "memory",
         "udp_receive_buffer" | "softirq" | "line_rate" | "backpressure" | "path_loss" => "network",
-        "file_descriptors" | "local_ports" | "accept_queue" | "conntrack" => "sockets",
+        "file_descriptors" | "local_ports" | "accept_queue" | "tcp_memory" | "conntrack" => {
+            "sockets"
+        }
         _ => return None,
     })
 }

@@ -41,6 +41,7 @@ mod backpressure;
 mod line;
 mod path_loss;
 mod softirq;
+mod tcp_memory;
 mod udp_buffer;
 
 mod accept_queue;
@@ -276,6 +277,7 @@ pub(crate) const RULES: &[Rule] = &[
     (descriptors::KEY, descriptors::check),
     (ports::KEY, ports::check),
     (accept_queue::KEY, accept_queue::check),
+    (tcp_memory::KEY, tcp_memory::check),
     (conntrack::KEY, conntrack::check),
     (tasks::KEY, tasks::check),
     (signalling::KEY, signalling::check),

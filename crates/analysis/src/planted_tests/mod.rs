@@ -11,6 +11,7 @@ mod player_tests;
 mod refusal_tests;
 mod simulated_run;
 mod source_tests;
+mod tcp_memory_tests;
 mod watch_tests;
 
 use throng_observation::Goal;

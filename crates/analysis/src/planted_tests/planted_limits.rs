@@ -43,6 +43,7 @@ pub(super) const PLANTED_LIMITS: &[(&str, PlantLimit)] = &[
     ("file_descriptors", descriptors),
     ("local_ports", ports),
     ("accept_queue", accept_queue),
+    ("tcp_memory", tcp_memory),
     ("conntrack", conntrack),
     ("task_limit", tasks),
     ("server_crashed", crash),
@@ -328,6 +329,13 @@ fn accept_queue(sim: &mut SimulatedRun) {
     });
     sim.put("tcp.segments_out", &[], Unit::PerSecond, None, |_| 30.0);
     sim.impact = UserImpact::NotServed;
+}
+
+/// A file server whose players read more slowly than it writes.
+pub(super) fn tcp_memory(sim: &mut SimulatedRun) {
+    sim.put("tcp.memory", &[], Unit::Bytes, Some(1e8), |m| 7.5e7 * full(m));
+    sim.put("tcp.memory_pressures", &[], Unit::PerSecond, None, |m| if m.over { 0.5 } else { 0.0 });
+    sim.impact = UserImpact::Stall;
 }
 
 fn serial_joins(sim: &mut SimulatedRun) {
