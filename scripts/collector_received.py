@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Judges what an OpenTelemetry Collector got of a run, for scripts/collector_proof.sh: names, types
-and units of metrics are those of docs/metrics.md, their last values those of the run folder; each
-traced join is a trace with its phases, at the times of the run folder; and neither the collector
-nor throng says that something did not arrive.
+and units of metrics are those of docs/metrics.md, their last values those of the run folder;
+histograms have the form that the environment asks for; each traced join is a trace with its phases,
+at the times of the run folder; and neither the collector nor throng says that something did not
+arrive.
 
     scripts/collector_received.py WORK TRACES-PER-SECOND
 
@@ -12,6 +13,7 @@ WORK has received.jsonl (of the file exporter), collector.log, throng.log and th
 import collections
 import json
 import math
+import os
 import pathlib
 import re
 import sqlite3
@@ -21,6 +23,9 @@ work, traces_a_second = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 DOCS = pathlib.Path(__file__).resolve().parent.parent / "docs/metrics.md"
 UNITS = {"seconds": "s", "bytes": "By", "ratio": "1"}
 CUMULATIVE, CLIENT, ERROR, SERIES_MAX = 2, 3, 2, 2000
+ASKED = os.environ.get("OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION", "")
+HISTOGRAM = "exponentialHistogram" if ASKED.startswith("base2_") else "histogram"
+KINDS = {"sum": ["counter"], "gauge": ["gauge", "info"], HISTOGRAM: ["histogram"]}
 # What every run of viewers with a watched server has, beside all sums of received tracks.
 EXPECTED = """throng_info throng_run_seconds throng_crowd throng_join_seconds
     throng_user_seconds_total throng_failures_total throng_generator_cpu_seconds_total
@@ -70,13 +75,30 @@ def value(name, form, point):
     check(int(point["timeUnixNano"]) > 0, name, point)
     if form != "gauge":
         check(0 < int(point["startTimeUnixNano"]) <= int(point["timeUnixNano"]), name, point)
-    if form != "histogram":
+    if form != HISTOGRAM:
         number = float(point["asDouble"])
         check(not math.isinf(number), name, point)
         return number
-    counts, count = [int(one) for one in point["bucketCounts"]], int(point.get("count", 0))
+    count = int(point.get("count", 0))
+    if form == "exponentialHistogram":
+        check_exponential(name, point, count)
+        return count
+    counts = [int(one) for one in point["bucketCounts"]]
     check(sum(counts) == count and len(counts) == len(point["explicitBounds"]) + 1, name, point)
     return count
+
+
+def check_exponential(name, point, count):
+    """All times are counted once, and their sum lies between those of the bounds of their buckets;
+    a time is exact to 1 %."""
+    positive, zero = point.get("positive", {}), int(point.get("zeroCount", 0))
+    counts = [int(one) for one in positive.get("bucketCounts", [])]
+    check(zero + sum(counts) == count and len(counts) <= 160, name, point)
+    base, offset = 2 ** 2 ** -point["scale"], positive.get("offset", 0)
+    low, high = (sum(number * base ** (offset + index + end) for index, number in enumerate(counts))
+                 for end in (0, 1))
+    high += zero * point["zeroThreshold"]
+    check(0.98 * low <= point.get("sum", 0) <= 1.02 * high, name, low, high, point)
 
 
 def metrics_of(requests, types):
@@ -85,11 +107,11 @@ def metrics_of(requests, types):
     for request in requests:
         now = {}
         for metric in request:
-            form = next(form for form in ("sum", "gauge", "histogram") if form in metric)
+            form = next((form for form in KINDS if form in metric), None)
+            check(form, metric["name"], "came with", list(metric))
             name, data = metric["name"] + ("_total" if form == "sum" else ""), metric[form]
-            kinds = {"sum": ["counter"], "gauge": ["gauge", "info"], "histogram": ["histogram"]}
             declared_as = types.get(name)
-            check(declared_as in kinds[form], name, "came as", form, "and is declared", declared_as)
+            check(declared_as in KINDS[form], name, "came as", form, "and is declared", declared_as)
             unit = UNITS.get(metric["name"].rsplit("_", 1)[-1], "")
             check(metric.get("unit", "") == unit, name, "has the unit", metric.get("unit"))
             check(metric.get("description"), name, "has no description")

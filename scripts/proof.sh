@@ -19,7 +19,12 @@ ring() { ring/scripts/proof.sh; }
 soak() { ring/scripts/soak.sh; }
 kills() { make build && scripts/kills.sh; }
 kubernetes() { make build && scripts/kubernetes_proof.sh; }
-collector() { make build && scripts/collector_proof.sh; }
+# With either form of histograms.
+collector() {
+  local form=OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION
+  make build && scripts/collector_proof.sh &&
+    env $form=base2_exponential_bucket_histogram scripts/collector_proof.sh
+}
 prometheus() { make build && scripts/prometheus_proof.sh; }
 packages() { make packages; }
 lab() { make lab; }

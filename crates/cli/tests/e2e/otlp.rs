@@ -92,7 +92,11 @@ fn serve(stream: TcpStream, status: &str, keeps: &Mutex<Vec<Recorded>>) -> Optio
 
 /// A run of these arguments that sends to a collector.
 fn ran(collector: &str, args: &[&str]) -> Ran {
-    let mut command = Command::new(THRONG);
+    ran_by(Command::new(THRONG), collector, args)
+}
+
+/// The same by a command with variables of its own.
+fn ran_by(mut command: Command, collector: &str, args: &[&str]) -> Ran {
     command.env("OTEL_EXPORTER_OTLP_HEADERS", "x-key=hunter%202");
     command.env("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=lab,service.name=lost");
     command.env("OTEL_SERVICE_NAME", "load");
@@ -151,6 +155,32 @@ fn a_collector_gets_the_metrics_of_a_run_and_a_trace_of_each_join() {
     assert_eq!(ids.len(), spans.len(), "each span is sent once");
     let run = named("run")[0];
     assert_eq!(attribute(run, "throng.outcome"), Some("met"), "{run}");
+}
+
+#[test]
+fn who_asks_for_exponential_histograms_gets_them_alone() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let target = stage.target();
+    let view = ["view", &target, "-n", "2", "--every", "100ms", "--for", "3s", "--plain"];
+    let (ran, collector) = valid(|| {
+        let (mut command, collector) = (Command::new(THRONG), Recorder::start("200 OK"));
+        let variable = "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION";
+        command.env(variable, "base2_exponential_bucket_histogram");
+        (ran_by(command, &collector.url(), &view), collector)
+    });
+    ran.expect_code(0);
+    let last = collector.documents("/v1/metrics").pop().unwrap();
+    let metrics = last["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+    assert!(metrics.iter().all(|metric| metric["histogram"].is_null()), "{metrics:?}");
+    let joins = metrics.iter().find(|metric| metric["name"] == "throng_join_seconds").unwrap();
+    let points = joins["exponentialHistogram"]["dataPoints"].as_array().unwrap();
+    let number = |of: &Value| of.as_str().unwrap().parse::<u64>().unwrap();
+    for point in points {
+        let counts = point["positive"]["bucketCounts"].as_array().unwrap();
+        let counted: u64 = counts.iter().map(number).sum();
+        assert_eq!(number(&point["zeroCount"]) + counted, number(&point["count"]), "{point}");
+    }
+    assert!(points.iter().any(|point| point["count"] == "2"), "{points:?}");
 }
 
 #[test]

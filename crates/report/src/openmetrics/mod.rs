@@ -35,6 +35,7 @@ pub use text::TextFormat;
 pub(crate) use exposition::{Labels, Value};
 pub(crate) use family::{Family, Kind};
 pub(crate) use histogram::{BOUNDS, Buckets};
+pub(crate) use native::{NativeBuckets, SCHEMA, ZERO_SECONDS};
 
 use throng_analysis::search::{End, Progress, SearchPhase};
 use throng_observation::fleet::FleetNow;

@@ -20,7 +20,7 @@ mod trace_ids;
 mod traced_joins;
 mod traces;
 
-pub use metrics::{TimeWindow, metrics};
+pub use metrics::{HistogramForm, TimeWindow, metrics};
 pub use resource::Resource;
 pub use trace_ids::TraceContext;
 pub use traces::{Batch, Traces};

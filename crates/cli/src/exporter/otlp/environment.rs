@@ -1,8 +1,9 @@
 //! What the standard environment variables of OpenTelemetry say: lists `NAME=VALUE,NAME=VALUE`,
-//! whose values are percent-encoded.
+//! whose values are percent-encoded, and the form of histograms.
 
 use hyper::header::{HeaderName, HeaderValue};
 use throng_observation::percent::decoded;
+use throng_report::otlp::HistogramForm;
 use throng_scenario::Secret;
 
 /// Headers of requests, such as a key of the collector.
@@ -11,7 +12,9 @@ pub(super) const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 pub(super) const ATTRIBUTES: &str = "OTEL_RESOURCE_ATTRIBUTES";
 /// The name of the service, which goes before that of the attributes.
 pub(super) const SERVICE: &str = "OTEL_SERVICE_NAME";
-/// The attribute that it is.
+/// By which bounds histograms count.
+pub(super) const HISTOGRAMS: &str = "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION";
+/// The attribute that the name of the service is.
 const SERVICE_ATTRIBUTE: &str = "service.name";
 
 /// What is sent beside the figures.
@@ -20,6 +23,7 @@ pub(super) struct Environment {
     pub(super) headers: Vec<(HeaderName, Secret)>,
     /// In their order; a later one replaces one before.
     pub(super) attributes: Vec<(String, String)>,
+    pub(super) histograms: HistogramForm,
 }
 
 impl Environment {
@@ -31,7 +35,8 @@ impl Environment {
         let mut attributes = list(ATTRIBUTES)?;
         let service = variable(SERVICE).filter(|name| !name.is_empty());
         attributes.extend(service.map(|name| (SERVICE_ATTRIBUTE.to_owned(), name)));
-        Ok(Self { headers, attributes })
+        let histograms = variable(HISTOGRAMS).unwrap_or_default();
+        Ok(Self { headers, attributes, histograms: form(&histograms)? })
     }
 }
 
@@ -49,6 +54,18 @@ fn pairs(variable: &str, list: &str) -> Result<Vec<(String, String)>, String> {
 fn header(name: &str, value: &str) -> Option<(HeaderName, Secret)> {
     HeaderValue::from_str(value).ok()?;
     Some((HeaderName::from_bytes(name.as_bytes()).ok()?, Secret::new(value)))
+}
+
+/// The form that the specification calls so, in whatever case; empty is as absent.
+fn form(name: &str) -> Result<HistogramForm, String> {
+    let [explicit, exponential] =
+        ["explicit_bucket_histogram", "base2_exponential_bucket_histogram"];
+    match name.trim().to_ascii_lowercase().as_str() {
+        "" => Ok(HistogramForm::default()),
+        name if name == explicit => Ok(HistogramForm::Explicit),
+        name if name == exponential => Ok(HistogramForm::Exponential),
+        _ => Err(format!("{HISTOGRAMS} is unknown\n  help: {explicit} or {exponential}")),
+    }
 }
 
 fn no_list(variable: &str) -> String {
@@ -80,6 +97,25 @@ mod tests {
         assert_eq!(of.attributes, attributes);
         let none = Environment::read(|_| None).unwrap();
         assert!(none.headers.is_empty() && none.attributes.is_empty());
+    }
+
+    #[test]
+    fn the_form_of_histograms_is_what_the_specification_calls_so() {
+        let read = |form: &str| {
+            let variable = |name: &str| (name == HISTOGRAMS).then(|| form.to_owned());
+            Environment::read(variable).map(|of| of.histograms)
+        };
+        for (name, expect) in [
+            ("", HistogramForm::Explicit),
+            ("explicit_bucket_histogram", HistogramForm::Explicit),
+            ("base2_exponential_bucket_histogram", HistogramForm::Exponential),
+            (" BASE2_exponential_bucket_histogram", HistogramForm::Exponential),
+        ] {
+            assert_eq!(read(name), Ok(expect), "{name}");
+        }
+        let why = read("hunter2").unwrap_err();
+        assert!(why.starts_with(HISTOGRAMS) && !why.contains("hunter2"), "{why}");
+        assert!(why.contains("help: "), "{why}");
     }
 
     #[test]

@@ -99,7 +99,8 @@ impl Sender {
         let window = TimeWindow { from_unix_ns: self.from_unix_ns, at_unix_ns: unix_ns() };
         // Rows wait for the figures, and not for the text.
         let exposition = self.live.exposition();
-        let body = metrics(&self.resource, &exposition, window);
+        let form = self.collector.environment.histograms;
+        let body = metrics(&self.resource, &exposition, window, form);
         match post(&self.collector, self.metrics.name, body).await {
             Ok(refused) => {
                 self.points_refused = refused;
