@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Asks a Prometheus what the panels of deploy/grafana ask, for scripts/prometheus_proof.sh. A query
-whose metrics some run gives must have an answer, and a metric that no run gives must be of what no
-run does. A second Prometheus, which takes native histograms, has each histogram
-with as many values, and the same median as the first.
+"""Asks a Prometheus what the panels and annotations of deploy/grafana ask, for
+scripts/prometheus_proof.sh. A query whose metrics some run gives must have an answer, and a metric
+that no run gives must be of what no run does. A second Prometheus, which takes native histograms,
+has each histogram with as many values, and the same median as the first.
 
     scripts/prometheus_queried.py PORT PORT-OF-NATIVE PORT-OF-A-RUN...
 """
@@ -19,7 +19,7 @@ DASHBOARDS = pathlib.Path(__file__).resolve().parent.parent / "deploy/grafana/da
 # No run here publishes, chats, plays a live stream from a buffer, or has a control group with a
 # quota; a verdict and a capacity come at the end.
 MAY_BE_ABSENT = re.compile(
-    r"throng_(sent_|chat_|player_latency_|host_cgroup_|host_ended_|verdict$|capacity$)")
+    r"throng_(sent_|chat_|player_latency_|host_cgroup_|host_ended_|verdict$|capacity$|finding$)")
 VARIABLES = {"$__rate_interval": "20s", "$__range": "30s", "$__interval": "5s"}
 # What only shows when something is wrong.
 BOUND = re.compile(r"\s*(==|>)\s*[\d.]+\s*$")
@@ -39,16 +39,19 @@ def ask(port, query):
 
 
 def queries():
-    """Dashboard, panel and query of all panels, without variables and bounds."""
+    """Dashboard, panel or annotation, and query of all of them, without variables and bounds."""
     for file in sorted(DASHBOARDS.glob("*.json")):
-        panels = json.loads(file.read_text())["panels"]
-        for panel in panels + [inner for panel in panels for inner in panel.get("panels", [])]:
-            for target in panel.get("targets", []):
-                query = target["expr"]
-                for name, value in VARIABLES.items():
-                    query = query.replace(name, value)
-                query = re.sub(r"\$\{?\w+(:\w+)?\}?", ".*", query)
-                yield file.stem, panel["title"], BOUND.sub("", query)
+        board = json.loads(file.read_text())
+        panels = board["panels"]
+        panels += [inner for panel in panels for inner in panel.get("panels", [])]
+        asked = [(panel["title"], of["expr"])
+                 for panel in panels for of in panel.get("targets", [])]
+        asked += [(of["name"], of["expr"]) for of in board["annotations"]["list"]]
+        for title, query in asked:
+            for name, value in VARIABLES.items():
+                query = query.replace(name, value)
+            query = re.sub(r"\$\{?\w+(:\w+)?\}?", ".*", query)
+            yield file.stem, title, BOUND.sub("", query)
 
 
 def check_panels(exposed):

@@ -148,8 +148,8 @@ impl Served {
 
     /// The run is over, and its report is in this folder.
     pub(crate) fn ended(&self, folder: &Path) {
-        if let Some(traces) = self.traces() {
-            traces.end(folder);
+        if let Some(figures) = &self.figures {
+            figures.end(folder);
         }
     }
 }

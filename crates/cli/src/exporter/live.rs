@@ -8,10 +8,10 @@ use throng_observation::RunTime;
 use throng_observation::fleet::FleetNow;
 use throng_observation::host::HostRow;
 use throng_observation::run::{ParticipantId, Row};
-use throng_report::ObjectiveResult;
 use throng_report::html::live::strip;
 use throng_report::openmetrics::{Exposition, Metrics};
 use throng_report::otlp::{Batch, TraceContext, Traces};
+use throng_report::{ObjectiveResult, Summary};
 
 use crate::kept::read_json;
 
@@ -74,6 +74,14 @@ impl LiveFigures {
         }
     }
 
+    /// The run is over, and its report is in this folder.
+    pub(crate) fn end(&self, folder: &Path) {
+        // Without it the span of the run is without an answer.
+        let summary: Option<Summary> = read_json(folder, "summary.json").ok().flatten();
+        summary.iter().for_each(|summary| self.metrics().end(summary));
+        self.traces.iter().for_each(|traces| traces.traces().end(summary.as_ref()));
+    }
+
     pub(super) fn exposition(&self) -> Exposition {
         self.metrics().exposition()
     }
@@ -101,13 +109,6 @@ impl LiveTraces {
         intended_at: RunTime,
     ) -> Option<TraceContext> {
         self.traces().join(participant, intended_at)
-    }
-
-    /// The run is over, and its report is in this folder.
-    pub(crate) fn end(&self, folder: &Path) {
-        // Without it the span of the run is without an answer.
-        let summary = read_json(folder, "summary.json").ok().flatten();
-        self.traces().end(summary.as_ref());
     }
 
     pub(super) fn next_batch(&self) -> Option<Batch> {

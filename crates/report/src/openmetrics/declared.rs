@@ -117,6 +117,11 @@ families! {
         "The load that the last complete repeat of a search found to be served well; absent \
          before. At least that load, where throng_search_failing_load is absent. The report judges \
          all repeats together.";
+    FINDING = Gauge "throng_finding" "" ["finding"]
+        "Score, of 100, of what limited the server or may have, once the run is over: in the last \
+         figures that a collector gets.";
+    MARKS = Counter "throng_marks" "" [""]
+        "Moments of the run that somebody marked.";
     GENERATOR_CPU = Counter "throng_generator_cpu_seconds" "seconds" [""]
         "CPU time of the processes that play the crowd.";
     GENERATOR_MEMORY = Gauge "throng_generator_resident_bytes" "bytes" [""]
@@ -143,6 +148,8 @@ families! {
          about 5 s; of several objects with the same labels the largest.";
     HOST_ENDED = Counter "throng_host_ended_processes" "" ["host, process"]
         "Watched processes that ended; 0 from when the first of this name is found.";
+    HOST_MARKS = Counter "throng_host_marks" "" ["host"]
+        "Moments marked in a host's record: by people, and by the run, of what it did.";
     LEFT_OUT = Gauge "throng_exporter_left_out_series" "" [""]
         "Series beyond 2,000, which are left out.";
 }

@@ -44,7 +44,7 @@ use throng_observation::run::{Row, RunInfo};
 use throng_observation::{Purpose, untrusted};
 use throng_scenario::{Objective, Threshold};
 
-use crate::ObjectiveResult;
+use crate::{ObjectiveResult, Summary};
 use fleet::FleetFigures;
 use hosts::HostFigures;
 use run::RunFigures;
@@ -61,6 +61,8 @@ pub struct Metrics {
     hosts: HostFigures,
     objectives: Vec<ObjectiveResult>,
     search: Option<(Progress, bool)>,
+    /// What limited the server, and how many of 100 points speak for it; the first is the cause.
+    findings: Vec<(String, f64)>,
 }
 
 impl Metrics {
@@ -82,6 +84,7 @@ impl Metrics {
             hosts: HostFigures::default(),
             objectives: Vec::new(),
             search: None,
+            findings: Vec::new(),
         }
     }
 
@@ -122,6 +125,14 @@ impl Metrics {
         self.search = Some((progress, is_over));
     }
 
+    /// The run is over, and this came of it.
+    pub fn end(&mut self, summary: &Summary) {
+        let Some(found) = &summary.bottleneck else { return };
+        let cause = found.finding.clone().zip(found.score);
+        let others = found.other_findings.iter().map(|other| (other.finding.clone(), other.score));
+        self.findings = cause.into_iter().chain(others).collect();
+    }
+
     /// The last whole second of a run, and how far its search has come, and whether that is over;
     /// `None` of watched hosts alone.
     #[must_use]
@@ -144,6 +155,10 @@ impl Metrics {
         if let Some((progress, is_over)) = &self.search {
             add_search(&mut out, progress, *is_over);
         }
+        let findings = self.findings.iter();
+        let findings =
+            findings.map(|(key, of)| (vec![("finding", shown(key))], Value::Number(*of)));
+        out.add(Family::of(&declared::FINDING), findings);
         self.run.iter().for_each(|run| run.add_to(&mut out));
         self.fleet.iter().for_each(|fleet| fleet.add_to(&mut out));
         self.hosts.add_to(&mut out);

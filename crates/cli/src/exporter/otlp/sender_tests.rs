@@ -67,7 +67,7 @@ fn what_is_sent_at_the_end_is_waited_for_and_not_sent_twice() {
     let figures = LiveFigures::new(Metrics::of_watch("1.2.3"), Some(traces));
     let folder = Path::new("no/run");
     figures.set_subject("lesson", folder, 0);
-    figures.traces().unwrap().end(folder);
+    figures.end(folder);
     let collector = Collector::of(&url).unwrap();
     let mut sender = Sender::new(collector, figures, Resource::new("1.2.3", "a"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();

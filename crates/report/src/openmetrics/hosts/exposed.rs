@@ -38,6 +38,7 @@ impl HostFigures {
         }
         families.push((Family::of(&declared::HOST_LIMIT_USED), 1.0, limits));
         families.push((Family::of(&declared::HOST_ENDED), 1.0, self.ended()));
+        families.push((Family::of(&declared::HOST_MARKS), 1.0, self.marks()));
         // Where not all have room, those of the machine as a whole come before those of its parts.
         families.sort_by_key(|(_, _, series)| series.len());
         for (family, scale, series) in families {
@@ -96,6 +97,11 @@ impl HostFigures {
             (Family::of(&declared::HOST_HOTTEST), 1.0, hottest),
             (Family::of(&declared::HOST_OTHER_THREADS), 1.0, others),
         ]
+    }
+
+    fn marks(&self) -> Shown {
+        let label = |host| vec![("host", self.names.name(host))];
+        self.marks.iter().map(|(host, count)| (label(*host), f64::from(*count))).collect()
     }
 
     fn ended(&self) -> Shown {

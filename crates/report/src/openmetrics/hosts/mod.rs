@@ -42,6 +42,7 @@ pub(super) struct HostFigures {
     places: Places,
     ended: BTreeMap<(HostId, String), u32>,
     ended_names: Bounded,
+    marks: BTreeMap<HostId, u32>,
 }
 
 impl Default for HostFigures {
@@ -54,6 +55,7 @@ impl Default for HostFigures {
             places: Places::default(),
             ended: BTreeMap::new(),
             ended_names: Bounded::to(ENDED_MAX),
+            marks: BTreeMap::new(),
         }
     }
 }
@@ -61,7 +63,10 @@ impl Default for HostFigures {
 impl HostFigures {
     pub(super) fn take(&mut self, row: &HostRow) {
         match row {
-            HostRow::Info(info) => self.names.learn(info.host, &untrusted::name(&info.name)),
+            HostRow::Info(info) => {
+                self.names.learn(info.host, &untrusted::name(&info.name));
+                self.marks.entry(info.host).or_default();
+            }
             HostRow::Series(series) => self.begin(series),
             HostRow::Sample(sample) if sample.value.is_nan() => self.end(sample.series),
             HostRow::Sample(sample) => self.sample(sample),
@@ -108,6 +113,10 @@ impl HostFigures {
     }
 
     fn event(&mut self, event: &HostEvent) {
+        if event.kind == HostEventKind::Mark {
+            let count = self.marks.entry(event.host).or_default();
+            *count = count.saturating_add(1);
+        }
         let (Some(process), HostEventKind::ProcessFound | HostEventKind::ProcessEnded) =
             (&event.process, event.kind)
         else {

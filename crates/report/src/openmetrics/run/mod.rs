@@ -11,7 +11,8 @@ use std::hash::{Hash as _, Hasher as _};
 
 use throng_analysis::windows::SecondQuality;
 use throng_observation::run::{
-    CohortId, CrowdRow, GeneratorRow, ParticipantRow, Row, RunInfo, SentRow, SeriesRow,
+    CohortId, CrowdRow, EventRow, GeneratorRow, MARK_EVENT, ParticipantRow, Row, RunInfo, SentRow,
+    SeriesRow,
 };
 use throng_observation::{
     ChatCounters, ChatRow, Clause, Counters, ExperienceRow, Goal, HoldOutcome, HoldRow,
@@ -109,8 +110,9 @@ impl RunFigures {
             glance: Glance::default(),
             processes: BTreeMap::new(),
         };
-        // A healthy run says that it is one.
-        for declared in [&declared::GENERATOR_DROPS, &declared::GENERATOR_LIMITED] {
+        // A healthy run says that it is one; the first mark is seen as one more than none.
+        for declared in [&declared::GENERATOR_DROPS, &declared::GENERATOR_LIMITED, &declared::MARKS]
+        {
             figures.counts.of(declared, Labels::new());
         }
         figures
@@ -134,11 +136,11 @@ impl RunFigures {
             Row::HttpRequests(row) => self.requests(row),
             Row::Generator(row) => self.generator(row),
             Row::Hold(row) => self.hold(row),
-            // Of single tracks and players, and of moments, there are no series.
+            Row::Event(row) => self.event(row),
+            // Of single tracks and players, and of other moments, there are no series.
             Row::Track(_)
             | Row::Player(_)
             | Row::LayerSwitch(_)
-            | Row::Event(_)
             | Row::Canary(_)
             | Row::Host(_) => {}
         }
@@ -284,6 +286,12 @@ impl RunFigures {
             };
             let labels = vec![("outcome", outcome.to_owned())];
             *self.counts.of(&declared::SEARCH_HOLDS, labels) += 1.0;
+        }
+    }
+
+    fn event(&mut self, row: &EventRow) {
+        if row.kind == MARK_EVENT {
+            *self.counts.of(&declared::MARKS, Labels::new()) += 1.0;
         }
     }
 

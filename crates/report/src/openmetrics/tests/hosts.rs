@@ -135,6 +135,16 @@ fn ended_processes_are_counted_from_zero() {
 }
 
 #[test]
+fn marks_of_a_host_are_counted_from_zero() {
+    let mut metrics = server();
+    assert_eq!(of(&metrics, "marks_total"), Some(0.0));
+    for kind in [HostEventKind::Mark, HostEventKind::LogLine, HostEventKind::Mark] {
+        metrics.take_host(&rows::event(kind, "media"));
+    }
+    assert_eq!(of(&metrics, "marks_total"), Some(2.0));
+}
+
+#[test]
 fn the_hottest_thread_is_what_it_was_of_late() {
     let (mut metrics, hottest) = (server(), "hottest_thread_ratio{process=\"media\"}");
     let labels = [("process", "media"), ("pid", "7"), ("tid", "7"), ("thread", "loop")];

@@ -8,8 +8,14 @@ mod protobuf;
 mod rows;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use throng_analysis::bottleneck::Bottleneck;
+use throng_analysis::findings::{Finding, FindingRole};
+use throng_observation::run::MARK_EVENT;
 
 use super::*;
+use crate::{example, summarise};
 
 /// A run with these cohorts.
 fn of_cohorts(cohorts: &[&str]) -> Metrics {
@@ -319,4 +325,45 @@ fn a_search_shows_what_it_holds_and_a_capacity_once_there_is_one() {
         assert_eq!(all["throng_search_phase{phase=\"over\"}"], 1.0);
         assert_eq!(all["throng_search_phase{phase=\"pause\"}"], 0.0);
     }
+}
+
+#[test]
+fn marks_are_counted_from_zero_and_other_moments_are_not() {
+    let mut metrics = of_cohorts(&["viewers"]);
+    let marks = |metrics: &Metrics| read(&text(metrics))["throng_marks_total"];
+    assert_eq!(marks(&metrics), 0.0);
+    for kind in [MARK_EVENT, "abort", MARK_EVENT] {
+        metrics.take(&rows::moment(kind));
+    }
+    assert_eq!(marks(&metrics), 2.0);
+}
+
+#[test]
+fn what_limited_the_server_is_there_once_the_run_is_over() {
+    let mut metrics = of_cohorts(&["viewers"]);
+    assert!(!text(&metrics).contains("throng_finding"));
+    let other = Finding {
+        finding: "cpu_quota".into(),
+        title: String::new(),
+        score: 61.0,
+        resource: String::new(),
+        thread: None,
+        setting: None,
+        role: FindingRole::Explanation,
+        evidence: Vec::new(),
+        series: Vec::new(),
+        change: String::new(),
+        prediction: None,
+    };
+    let bottleneck = Bottleneck {
+        finding: Some("one_thread_full".into()),
+        score: Some(96.0),
+        other_findings: vec![other],
+        ..Bottleneck::default()
+    };
+    let summary = summarise(&example::searched(), &[], Duration::ZERO);
+    metrics.end(&Summary { bottleneck: Some(bottleneck), ..summary });
+    let all = read(&text(&metrics));
+    assert_eq!(all["throng_finding{finding=\"one_thread_full\"}"], 96.0);
+    assert_eq!(all["throng_finding{finding=\"cpu_quota\"}"], 61.0);
 }

@@ -138,7 +138,9 @@ fn problem(board: &serde_json::Value, known: &BTreeSet<String>) -> Option<String
         // It asks for nothing, as a target without a query does.
         _ => std::slice::from_ref(&panel["targets"]),
     });
-    let mut queries = targets.map(|target| target["expr"].as_str().unwrap_or_default());
+    let annotations = board["annotations"]["list"].as_array().map_or(&[][..], Vec::as_slice);
+    let asks = targets.chain(annotations);
+    let mut queries = asks.map(|of| of["expr"].as_str().unwrap_or_default());
     let is_wrong =
         |query: &&str| asked(query).next().is_none() || !asked(query).all(|of| known.contains(of));
     queries.find(is_wrong).map(|query| format!("{query:?} asks for no metric that there is"))
@@ -154,6 +156,11 @@ fn every_panel_of_a_dashboard_asks_for_metrics_that_there_are() {
         let board: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(problem(&board, &known), None, "{}", file.display());
         assert!(board["panels"].as_array().unwrap().len() > 5, "{}", file.display());
+        let annotations = board["annotations"]["list"].as_array().unwrap();
+        let is_named = |of: &serde_json::Value| {
+            of["enable"] == true && of["name"].is_string() && of["titleFormat"].is_string()
+        };
+        assert!(annotations.len() > 1 && annotations.iter().all(is_named), "{}", file.display());
         assert!(names.insert(board["uid"].as_str().unwrap().to_owned()), "{}", file.display());
     }
     let expected = ["throng-fleet", "throng-run", "throng-server"].map(str::to_owned);
@@ -186,4 +193,12 @@ fn a_panel_that_asks_for_nothing_or_for_what_there_is_not_is_found() {
     for targets in [serde_json::json!([]), serde_json::json!([{}]), serde_json::Value::Null] {
         assert!(panel(targets.clone()).is_some(), "{targets}");
     }
+    let annotated = |query: &str| {
+        let list = serde_json::json!({"list": [{"expr": query}]});
+        let board =
+            serde_json::json!({"uid": "a", "title": "a", "panels": [], "annotations": list});
+        problem(&board, &series())
+    };
+    assert_eq!(annotated("increase(throng_marks_total[5s]) > 0"), None);
+    assert!(annotated("throng_marks > 0").is_some() && annotated("").is_some());
 }

@@ -7,7 +7,7 @@ use throng_observation::host::{
     SeriesId,
 };
 use throng_observation::run::{
-    CohortId, GeneratorRow, ParticipantId, ParticipantRow, Row, SeriesRow,
+    CohortId, EventRow, GeneratorRow, ParticipantId, ParticipantRow, Row, SeriesRow,
 };
 use throng_observation::{
     Failure, FailureReason, HoldOutcome, HoldRow, HttpRequestCounters, HttpRequestKey,
@@ -108,6 +108,12 @@ pub(super) fn sample(id: u32, at_ms: i64, value: f64) -> HostRow {
 /// A value that was so for a second.
 fn second(id: u32, value: f64) -> [HostRow; 2] {
     [0, 1_000].map(|at_ms| sample(id, at_ms, value))
+}
+
+/// Something that happened in a run.
+pub(super) fn moment(kind: &str) -> Row {
+    let (at, kind, detail) = (RunTime(0), kind.to_owned(), "".into());
+    Row::Event(EventRow { at, participant: None, kind, count: 1, detail })
 }
 
 pub(super) fn event(kind: HostEventKind, process: &str) -> HostRow {
