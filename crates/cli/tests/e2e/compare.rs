@@ -198,8 +198,12 @@ fn trend_and_page(base: &Ran, runs: &[&str]) {
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(said.starts_with("3 runs, 3 of them count: too few"), "{said}");
-    for (page, part) in pages.iter().zip(["class=\"forest worse\"", "<svg"]) {
-        assert!(std::fs::read_to_string(page).unwrap().contains(part), "{page}");
+    for (page, part) in pages.iter().zip(["class=\"forest worse\"", "Over the runs</a>"]) {
+        let page = std::fs::read_to_string(page).unwrap();
+        // The runs themselves too, on one axis.
+        for part in [part, "Over time</a></h2>", "participants connected", "Video delay, p95"] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
     }
     let base = base.folder();
     let base = base.to_str().unwrap();

@@ -15,6 +15,7 @@ use throng_observation::{LatencyBasis, Received};
 use throng_scenario::Metric;
 
 use crate::figures::Figures;
+use crate::html::OverTime;
 use crate::judge;
 use crate::{Quantity, RunOutcome, Summary, planned, planned_objectives};
 
@@ -69,6 +70,8 @@ pub struct MeasuredRun {
     pub figures: BTreeMap<Quantity, Figure>,
     /// The objectives, and whether each was met; `None` if it was not measured.
     pub objectives: Vec<(String, Quantity, Option<bool>)>,
+    /// How it went, for pages.
+    pub(crate) over_time: OverTime,
 }
 
 impl MeasuredRun {
@@ -123,6 +126,7 @@ impl MeasuredRun {
                     (objective.text.clone(), Quantity::of(objective), met(&objective.text))
                 })
                 .collect(),
+            over_time: OverTime::of(run),
         }
     }
 }

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use throng_analysis::comparison::machines::FactDifference;
 use throng_analysis::comparison::{Basis, ComparisonVerdict, Direction};
 
+use crate::html::OverTime;
+
 mod rows;
 pub use rows::CompareRows;
 
@@ -71,6 +73,9 @@ pub struct CompareReport {
     pub method: Vec<String>,
     /// The throng that made this report.
     pub throng_version: String,
+    /// How the first runs of the base and of the new side went: of the page alone.
+    #[serde(skip)]
+    pub(crate) over_time: [Vec<OverTime>; 2],
 }
 
 /// The answer of a comparison.

@@ -12,6 +12,7 @@ use super::{
     ComparedQuantity, ComparedRun, MeasuredRun, text,
 };
 use crate::Quantity;
+use crate::html::OverTime;
 
 /// How to compare.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +28,9 @@ impl Default for CompareOptions {
         Self { margin_ratio: 0.05, allow_different_machines: false }
     }
 }
+
+/// So many runs of a side are drawn over their time: colours tell no more apart.
+const DRAWN_MAX: usize = 4;
 
 /// Quantities of the question share their error probability, and so do those that are measured
 /// besides.
@@ -54,6 +58,7 @@ pub fn summarise(
         scenario_differences: scenario_differences(&all),
         notes: machine_notes(&all),
         throng_version: throng_version.to_owned(),
+        over_time: [base, new].map(over_time),
         ..CompareReport::default()
     };
     report.refusals = refusals(&report, &old, &now, options);
@@ -82,6 +87,10 @@ fn side(runs: &[MeasuredRun]) -> CompareSide {
         excluded: run.unusable.clone(),
     });
     CompareSide { runs: compared.collect(), usable_runs: usable(runs).len() }
+}
+
+fn over_time(runs: &[MeasuredRun]) -> Vec<OverTime> {
+    runs.iter().take(DRAWN_MAX).map(|run| run.over_time.clone()).collect()
 }
 
 /// Why the sides cannot be compared.

@@ -24,6 +24,7 @@ mod marks;
 mod markup;
 pub mod matrix;
 mod outline;
+mod over_time;
 pub mod page;
 mod playback;
 mod search;
@@ -36,6 +37,7 @@ mod timeline;
 pub mod trend;
 
 pub use flame_page::page as profile_page;
+pub(crate) use over_time::OverTime;
 pub(crate) use tables::{WORST_MAX, trouble};
 pub(crate) use timeline::Timeline;
 

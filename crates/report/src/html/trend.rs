@@ -5,6 +5,7 @@ use throng_observation::calendar;
 
 use super::chart::{Chart, Line, Overlay, Scale};
 use super::markup::{escape, method, notes, table};
+use super::over_time::{Drawn, section};
 use super::page::document;
 use crate::trend::{TrendQuantity, TrendReport, text};
 
@@ -17,7 +18,7 @@ pub fn render(report: &TrendReport) -> String {
         notes(text::sentences(report))
     );
     let method = method(&report.method, &report.throng_version);
-    let body = [head, charts(report), runs(report), method].concat();
+    let body = [head, charts(report), over_time(report), runs(report), method].concat();
     document(&format!("throng: {}", report.headline), &body)
 }
 
@@ -62,6 +63,17 @@ fn chart(report: &TrendReport, quantity: &TrendQuantity) -> String {
     let (unit, scale) = axis(quantity);
     Chart { title: &quantity.name, unit, note: "", scale, seconds: &places, lines }
         .render_over(&overlay)
+}
+
+/// The newest runs on one axis.
+fn over_time(report: &TrendReport) -> String {
+    let first = report.runs.len().saturating_sub(report.over_time.len());
+    let drawn = (1_u8..).zip(&report.over_time);
+    let drawn = drawn.map(|(colour, run)| {
+        let name = format!("run {}", first + usize::from(colour));
+        Drawn { name, colour, dashed: false, run }
+    });
+    section(&drawn.collect::<Vec<_>>(), "The newest six runs are drawn.")
 }
 
 /// The unit of the axis; shares are shown in percent.

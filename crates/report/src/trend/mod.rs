@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use throng_analysis::comparison::trend::TrendMark;
 use throng_analysis::comparison::{ComparisonVerdict, Direction};
 
+use crate::html::OverTime;
+
 mod summarise;
 pub use summarise::summarise;
 
@@ -37,6 +39,9 @@ pub struct TrendReport {
     pub method: Vec<String>,
     /// The throng that made this report.
     pub throng_version: String,
+    /// How the newest of the runs went, in their order: of the page alone.
+    #[serde(skip)]
+    pub(crate) over_time: Vec<OverTime>,
 }
 
 /// A run of a trend.

@@ -8,6 +8,9 @@ use crate::Quantity;
 use crate::compare::{MeasuredRun, machine_differences, scenario_differences};
 use crate::playback::basis_words;
 
+/// So many runs are drawn over their time, the newest: colours tell no more apart.
+const DRAWN_MAX: usize = 6;
+
 /// The trend of `runs`, in any order.
 #[must_use]
 pub fn summarise(
@@ -23,6 +26,7 @@ pub fn summarise(
         quantities(&runs).into_iter().map(|quantity| one(quantity, &runs, &excluded, margin_ratio));
     let quantities: Vec<TrendQuantity> = quantities.collect();
     let last = runs.len().saturating_sub(1);
+    let drawn = runs.iter().skip(runs.len().saturating_sub(DRAWN_MAX));
     let is_worse =
         |change: &TrendChange| change.run == last && change.verdict == ComparisonVerdict::Worse;
     let mut report = TrendReport {
@@ -34,6 +38,7 @@ pub fn summarise(
         quantities,
         method: method(margin_ratio),
         throng_version: throng_version.to_owned(),
+        over_time: drawn.map(|run| run.over_time.clone()).collect(),
     };
     report.headline = text::headline(&report);
     report

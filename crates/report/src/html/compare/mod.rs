@@ -7,6 +7,7 @@ use throng_analysis::comparison::ComparisonVerdict;
 use throng_observation::calendar;
 
 use super::markup::{Cell, Table, escape, items, method, notes, table, titled_table};
+use super::over_time::{Drawn, section};
 use super::page::document_with;
 use crate::compare::{CompareOutcome, CompareReport, CompareSide, ComparedQuantity, text};
 
@@ -15,9 +16,13 @@ mod forest;
 /// The whole page.
 #[must_use]
 pub fn render(report: &CompareReport) -> String {
+    let over_time = over_time(report);
+    // What charts do by pointer and keyboard.
+    let script = if over_time.is_empty() { "" } else { super::SCRIPT };
     let body = [
         head(report),
         quantities(report),
+        over_time,
         objectives(report),
         not_compared(report),
         sides(report),
@@ -26,7 +31,7 @@ pub fn render(report: &CompareReport) -> String {
     ]
     .concat();
     let title = format!("throng: {}", report.headline);
-    document_with(&title, include_str!("compare.css"), "", &body)
+    document_with(&title, include_str!("compare.css"), script, &body)
 }
 
 fn head(report: &CompareReport) -> String {
@@ -90,6 +95,23 @@ fn quantity(table: &mut Table, row: &ComparedQuantity) {
             Cell::markup(format!("{}{note}", row.verdict.words())).classed(class),
         ],
     );
+}
+
+/// The runs on one axis: lines of the base are dashed.
+fn over_time(report: &CompareReport) -> String {
+    let mut runs = Vec::new();
+    let [base, new] = &report.over_time;
+    for (name, side, drawn, dashed, colours) in [
+        ("base", &report.base, base, true, [6, 4, 5, 3]),
+        ("new", &report.new, new, false, [1, 2, 3, 4]),
+    ] {
+        for ((described, run), colour) in side.runs.iter().zip(drawn).zip(colours) {
+            let folder = described.folder.trim_end_matches('/');
+            let folder = folder.rsplit('/').next().unwrap_or_default();
+            runs.push(Drawn { name: format!("{name}: {folder}"), colour, dashed, run });
+        }
+    }
+    section(&runs, "Of several runs a side, the first four are drawn.")
 }
 
 fn objectives(report: &CompareReport) -> String {
