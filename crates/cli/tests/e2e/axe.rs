@@ -24,7 +24,7 @@ use crate::serve::Served;
 use crate::throng::{Stage, THRONG, plain};
 
 #[path = "../../src/report/golden_tests/rows.rs"]
-mod rows;
+pub(crate) mod rows;
 
 /// How long a page may take on a busy machine.
 const WITHIN: Duration = Duration::from_secs(60);
@@ -129,12 +129,12 @@ fn no_page_has_a_serious_finding() {
     assert!(judge.found.is_empty(), "{:#?}", judge.found);
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
 /// Has throng make a page, whatever it thinks of the runs.
-fn make(args: &[&str], page: &Path) {
+pub(crate) fn make(args: &[&str], page: &Path) {
     let said = plain(args);
     assert!(page.is_file(), "{args:?}: {}", String::from_utf8_lossy(&said.stderr));
 }
@@ -148,7 +148,7 @@ fn started(stage: &Stage, run: &Path) -> Served {
 }
 
 /// Waits until the strip of the page says that all viewers play.
-fn when_playing(browser: &mut Chromium) {
+pub(crate) fn when_playing(browser: &mut Chromium) {
     let until = Instant::now() + WITHIN;
     let all_play = "document.getElementById('part-strip').textContent.includes('5 playing')";
     while browser.evaluate(all_play).unwrap() != Value::Bool(true) {

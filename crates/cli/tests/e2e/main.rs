@@ -33,6 +33,7 @@ mod janus_conference;
 mod kubernetes;
 mod layers;
 mod link;
+mod live_page;
 mod livekit;
 mod long_run;
 mod matrix;

@@ -146,12 +146,17 @@ fn press(browser: &mut Chromium, key: &str) {
     }
 }
 
+/// Has a browser keep the errors of each page that it opens from now on, in `met`.
+pub(crate) fn listen(browser: &mut Chromium) {
+    browser.command("Page.enable", &json!({})).unwrap();
+    browser.command("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": LISTEN })).unwrap();
+}
+
 /// The run's page in a browser, checked to be without errors.
 pub(crate) fn opened(namespace: &Namespace, ran: &Ran) -> Chromium {
     let page = ran.folder().join("report.html");
     let mut browser = Chromium::start(namespace).unwrap();
-    browser.command("Page.enable", &json!({})).unwrap();
-    browser.command("Page.addScriptToEvaluateOnNewDocument", &json!({ "source": LISTEN })).unwrap();
+    listen(&mut browser);
     browser.load(&format!("file://{}", page.display())).unwrap();
     let met = browser.evaluate("globalThis.met").unwrap();
     assert_eq!(met, json!([]), "the page met errors");

@@ -79,7 +79,14 @@ impl Served {
         Events(BufReader::new(self.connect("GET", "/events", "")))
     }
 
-    fn exit_code(&mut self) -> Option<i32> {
+    /// Ctrl-C.
+    pub(crate) fn interrupt(&self) {
+        let interrupted =
+            Command::new("kill").args(["-INT", &self.child.id().to_string()]).status();
+        assert!(interrupted.unwrap().success());
+    }
+
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
         let until = Instant::now() + WITHIN;
         while Instant::now() < until {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -220,8 +227,7 @@ fn a_folder_of_runs_is_served_as_a_list_and_only_read() {
     assert!(page.starts_with("HTTP/1.1 200") && page.contains("part-answer"), "{page}");
     assert!(served.ask("GET", "/..%2Ffirst/", "").starts_with("HTTP/1.1 404"));
     assert!(served.ask("POST", "/stop", "Content-Length: 0\r\n").starts_with("HTTP/1.1 405"));
-    let interrupted = Command::new("kill").args(["-INT", &served.child.id().to_string()]).status();
-    assert!(interrupted.unwrap().success());
+    served.interrupt();
     assert_eq!(served.exit_code(), Some(0));
 }
 

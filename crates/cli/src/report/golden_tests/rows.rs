@@ -21,7 +21,7 @@ use throng_observation::{
 use throng_scenario::Scenario;
 
 /// How long each run lasts.
-pub(super) const SECONDS: i64 = 12;
+pub(crate) const SECONDS: i64 = 12;
 
 /// Viewers by WebRTC and by HLS, a chat, and a camera.
 const CROWD: &str = r#"objectives = [
@@ -64,13 +64,13 @@ size = 4
 "#;
 
 /// A run before it is written.
-pub(super) struct Recorded {
-    pub(super) name: &'static str,
-    pub(super) info: RunInfo,
-    pub(super) rows: Vec<Row>,
+pub(crate) struct Recorded {
+    pub(crate) name: &'static str,
+    pub(crate) info: RunInfo,
+    pub(crate) rows: Vec<Row>,
 }
 
-pub(super) fn all() -> [Recorded; 3] {
+pub(crate) fn all() -> [Recorded; 3] {
     let recorded = |name, scenario: &str, cohorts: &[&str], rows| Recorded {
         name,
         info: info(scenario, cohorts),
