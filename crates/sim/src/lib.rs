@@ -17,6 +17,7 @@ pub mod namespace;
 pub mod priority;
 
 pub mod pty;
+pub mod screen;
 
 pub mod capture;
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::priority::BeforeOthers as _;
+use crate::screen::{self, COLUMNS, LINES};
 
 /// How often is looked whether something has happened.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -101,6 +102,12 @@ impl Pty {
         String::from_utf8_lossy(&shown).into_owned()
     }
 
+    /// The text that is on its screen now, line by line.
+    #[must_use]
+    pub fn screen(&self) -> String {
+        screen::after(&self.shown())
+    }
+
     /// Waits until `text` was shown; whether it was.
     #[must_use]
     pub fn shows_within(&self, text: &str, time: Duration) -> bool {
@@ -151,7 +158,7 @@ impl Drop for Pty {
 
 /// The two ends of a new terminal: of who types and reads, and of the program.
 fn open() -> io::Result<(File, OwnedFd)> {
-    let size = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    let size = libc::winsize { ws_row: LINES, ws_col: COLUMNS, ws_xpixel: 0, ws_ypixel: 0 };
     let (mut outer, mut inner) = (-1, -1);
     // SAFETY: the first two and the last point to values of this function; the others may be null.
     let result = unsafe {

@@ -101,6 +101,44 @@ fn q_and_control_c_end_the_view_also_after_an_unfinished_key() {
     });
 }
 
+#[test]
+fn the_view_has_the_crowd_its_objective_and_where_its_page_is_on_the_usual_screen() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command_of_view(&stage, &folder, "xterm-256color", "60s");
+    command.args(["--objective", "video.loss < 50%", "--serve", "127.0.0.1:0"]);
+    let mut pty = Pty::start(command).unwrap();
+    let until = Instant::now() + STARTS_WITHIN;
+    while !pty.screen().contains("playing    1 ") && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // A frame has come as a whole when the next one has begun.
+    std::thread::sleep(Duration::from_millis(300));
+    let screen = pty.screen();
+    for text in [
+        "throng whep+http://127.0.0.1:",
+        "  running  q ends the run",
+        " of 60 s",
+        "page http://127.0.0.1:",
+        "intended    1 of 1 ",
+        "connected    1 ",
+        "playing    1 ",
+        "failed    0 ",
+        "video.loss < 50%",
+        "Received",
+    ] {
+        assert!(screen.contains(text), "{text} is not on\n{screen}");
+    }
+    pty.types(b"q").unwrap();
+    assert!(pty.ends_within(ENDS_WITHIN).is_some(), "{}", pty.screen());
+    assert_eq!(pty.left_behind(), [""; 0], "{}", pty.shown());
+    // The report comes on the screen that was there before.
+    assert!(!pty.screen().contains("q ends the run"), "{}", pty.screen());
+    let shown = pty.shown();
+    let after = shown.rsplit("\x1b[?1049l").next().unwrap_or_default();
+    assert!(after.contains("video.loss < 50%"), "{after}");
+}
+
 /// The second signal does not wait for the run's end; typed before the view has the terminal,
 /// Ctrl-C is a signal too.
 #[test]
