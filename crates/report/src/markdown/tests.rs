@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag};
 use throng_observation::run::{Ending, RunData};
 
 use super::escape::tests::is_text;
@@ -42,6 +43,61 @@ pub(crate) fn is_well_formed(document: &str) {
         columns = None;
     }
     assert!(!is_block, "{document}");
+    a_parser_finds_the_same(document);
+}
+
+/// That a parser of Markdown with what GitHub adds to it finds one heading, the labels, the tables
+/// and the blocks, and no link, HTML or other element that a name has made.
+#[track_caller]
+fn a_parser_finds_the_same(document: &str) {
+    let options = Options::ENABLE_TABLES
+        | Options::ENABLE_STRIKETHROUGH
+        | Options::ENABLE_TASKLISTS
+        | Options::ENABLE_FOOTNOTES
+        | Options::ENABLE_MATH;
+    let [mut headings, mut labels, mut tables, mut blocks] = [0; 4];
+    for event in Parser::new_ext(document, options) {
+        let is_own = match &event {
+            Event::Start(Tag::Heading { level, .. }) => {
+                headings += 1;
+                *level == HeadingLevel::H3
+            }
+            Event::Start(Tag::Strong) => {
+                labels += 1;
+                true
+            }
+            Event::Start(Tag::Table(_)) => {
+                tables += 1;
+                true
+            }
+            Event::Start(Tag::CodeBlock(_)) => {
+                blocks += 1;
+                true
+            }
+            Event::Start(tag) => matches!(
+                tag,
+                Tag::Paragraph
+                    | Tag::List(None)
+                    | Tag::Item
+                    | Tag::TableHead
+                    | Tag::TableRow
+                    | Tag::TableCell
+            ),
+            Event::End(_) | Event::Text(_) | Event::Code(_) | Event::SoftBreak => true,
+            Event::InlineMath(_)
+            | Event::DisplayMath(_)
+            | Event::Html(_)
+            | Event::InlineHtml(_)
+            | Event::FootnoteReference(_)
+            | Event::HardBreak
+            | Event::Rule
+            | Event::TaskListMarker(_) => false,
+        };
+        assert!(is_own, "{event:?} in\n{document}");
+    }
+    let lines = |begin: &str| document.lines().filter(|line| line.starts_with(begin)).count();
+    let written = [1, lines("- **"), lines("|---"), lines("```text")];
+    assert_eq!([headings, labels, tables, blocks], written, "{document}");
 }
 
 /// That parts follow each other in a document.
