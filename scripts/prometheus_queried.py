@@ -16,10 +16,8 @@ import urllib.request
 
 classic, native, *runs = sys.argv[1:]
 DASHBOARDS = pathlib.Path(__file__).resolve().parent.parent / "deploy/grafana/dashboards"
-# No run here publishes, chats, plays a live stream from a buffer, or has a control group with a
-# quota; a verdict and a capacity come at the end.
-MAY_BE_ABSENT = re.compile(
-    r"throng_(sent_|chat_|player_latency_|host_cgroup_|host_ended_|verdict$|capacity$|finding$)")
+# No run here has a server in a control group with a quota; a capacity and findings come at the end.
+MAY_BE_ABSENT = re.compile(r"throng_(host_cgroup_|host_ended_|capacity$|finding$)")
 VARIABLES = {"$__rate_interval": "20s", "$__range": "30s", "$__interval": "5s"}
 # What only shows when something is wrong.
 BOUND = re.compile(r"\s*(==|>)\s*[\d.]+\s*$")
