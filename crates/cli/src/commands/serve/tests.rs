@@ -93,6 +93,40 @@ fn names_are_found_in_the_list_and_never_along_a_path() {
     assert_eq!(asked(&mut site, "GET", "/a%20b/").0, 404);
 }
 
+/// The last byte of the format of `run.db` (`user_version`) in the header of a SQLite file.
+const FORMAT_AT: usize = 63;
+
+#[test]
+fn folders_of_a_newer_format_and_half_written_ones_say_so_and_the_others_have_their_pages() {
+    let folder = tempfile::tempdir().unwrap();
+    let database = |name: &str| folder.path().join(name).join("run.db");
+    for name in ["whole", "newer", "half", "empty"] {
+        made(&folder.path().join(name), 1_000_000);
+    }
+    let mut newer = fs::read(database("newer")).unwrap();
+    newer[FORMAT_AT] = 99;
+    fs::write(database("newer"), newer).unwrap();
+    let half = fs::read(database("half")).unwrap();
+    fs::write(database("half"), &half[..half.len() / 2]).unwrap();
+    fs::write(database("empty"), "").unwrap();
+    let mut site = HistorySite::of(folder.path()).unwrap();
+    let (status, list) = asked(&mut site, "GET", "/");
+    assert!(status == 200 && list.contains("4 runs"), "{list}");
+    for (name, says) in [
+        ("whole", "id=\"part-charts\""),
+        ("newer", "read it with a newer throng"),
+        ("half", "<h1>"),
+        ("empty", "This cannot be shown"),
+    ] {
+        let (status, page) = asked(&mut site, "GET", &format!("/{name}/"));
+        assert!(status == 200 && page.contains(says), "{name}: {page}");
+    }
+    for of_both in ["/compare?runs=whole,newer", "/trend?runs=whole,newer"] {
+        let (status, said) = asked(&mut site, "GET", of_both);
+        assert!(status == 422 && said.contains("read it with a newer throng"), "{said}");
+    }
+}
+
 #[test]
 fn a_folder_that_is_not_there_gets_help() {
     let nowhere = tempfile::tempdir().unwrap().path().join("runs");
