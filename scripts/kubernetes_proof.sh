@@ -3,8 +3,8 @@
 # kube-apiserver and kube-controller-manager on loopback, without a kubelet, so that no container
 # runs. The API server judges every field, the controllers make the pods, and the pods' own commands
 # are then run here as processes, against the embedded stage, with a real nats-server in the place
-# of the bus's pod. The Kustomize base is judged too. The control plane is built once (20 minutes on
-# two cores) and kept in ~/.cache/throng.
+# of the bus's pod. The Kustomize base is judged too, and Helm installs and removes the chart. The
+# control plane is built once (20 minutes on two cores) and kept in ~/.cache/throng.
 #   scripts/kubernetes_proof.sh [PATH-OF-THRONG [WORKERS]]
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -178,6 +178,29 @@ kubectl kustomize deploy/kubernetes |
 for file in reader.yaml secret.example.yaml; do
   kubectl apply --validate=strict --dry-run=server -f "deploy/kubernetes/$file"
 done
+
+echo "== the chart, installed and removed by Helm"
+scripts/helm.sh
+helm() {
+  "${XDG_CACHE_HOME:-$HOME/.cache}/throng/bin/helm" "$@" \
+    --kubeconfig "$work/kubeconfig" --namespace load
+}
+"$throng" fleet manifest "$work/crowd.toml" --workers "$workers" --max-users 100 \
+  --allow-target 10.0.0.0/8 --consent-secret-name proof-consent --helm "$work/chart"
+helm lint --strict "$work/chart"
+helm install chart "$work/chart"
+helm get manifest chart >"$work/release.yaml"
+released() { kubectl -n load get -f "$work/release.yaml" -o name "$@"; }
+# Fails where the API server has not all of it.
+released
+helm uninstall chart
+# The claim of the run folders outlives a release.
+for _ in $(seq 60); do
+  left=$(released --ignore-not-found)
+  [[ $left != persistentvolumeclaim/chart-runs ]] || break
+  sleep 0.5
+done
+[[ $left == persistentvolumeclaim/chart-runs ]] || { echo "Helm left: $left" >&2; exit 1; }
 
 echo "== the pods that the controllers make"
 pods() { kubectl -n load get pods -l app.kubernetes.io/instance=proof -o json; }

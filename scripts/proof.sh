@@ -2,8 +2,8 @@
 # The checks that take too long for every landing, one after another; docs/testing.md says when to
 # run which and their times.
 #   scripts/proof.sh [STEP]...   long mutations fuzz miri sanitizers ring soak kills kubernetes
-#                                collector prometheus packages lab features stability coverage
-#                                fresh; all of them unless named
+#                                collector prometheus packages image lab features stability
+#                                coverage fresh; all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/steps.sh
@@ -27,6 +27,7 @@ collector() {
 }
 prometheus() { make build && scripts/prometheus_proof.sh; }
 packages() { make packages; }
+image() { scripts/try-image.sh; }
 lab() { make lab; }
 # What the default build, which all other checks are of, leaves out.
 features() {
@@ -42,7 +43,7 @@ fresh() { env -u THRONG_STEPS scripts/fresh.sh; }
 
 [[ $# -gt 0 ]] ||
   set -- long mutations fuzz miri sanitizers ring soak kills kubernetes collector prometheus \
-    packages lab features stability coverage fresh
+    packages image lab features stability coverage fresh
 for one in "$@"; do
   step "$one" "$one"
 done
