@@ -2,8 +2,8 @@
 # The checks that take too long for every landing, one after another; docs/testing.md says when to
 # run which and their times.
 #   scripts/proof.sh [STEP]...   long mutations fuzz miri sanitizers ring soak kills kubernetes
-#                                collector prometheus packages image lab features stability
-#                                coverage fresh; all of them unless named
+#                                collector prometheus tables packages image lab features
+#                                stability coverage fresh; all of them unless named
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/steps.sh
@@ -26,6 +26,7 @@ collector() {
     env $form=base2_exponential_bucket_histogram scripts/collector_proof.sh
 }
 prometheus() { make build && scripts/prometheus_proof.sh; }
+tables() { make build && scripts/tables_proof.sh; }
 packages() { make packages; }
 image() { scripts/try-image.sh; }
 lab() { make lab; }
@@ -43,7 +44,7 @@ fresh() { env -u THRONG_STEPS scripts/fresh.sh; }
 
 [[ $# -gt 0 ]] ||
   set -- long mutations fuzz miri sanitizers ring soak kills kubernetes collector prometheus \
-    packages image lab features stability coverage fresh
+    tables packages image lab features stability coverage fresh
 for one in "$@"; do
   step "$one" "$one"
 done
