@@ -52,11 +52,7 @@ impl Screen {
         match rest.next() {
             Some('[') => self.sequence(rest),
             // A title, or the like: it ends with BEL, or with an Escape and a backslash.
-            Some(']') => {
-                if rest.find(|c| matches!(*c, '\x07' | '\x1b')) == Some('\x1b') {
-                    rest.next();
-                }
-            }
+            Some(']') => title(rest),
             _ => {}
         }
     }
@@ -95,6 +91,13 @@ impl Screen {
         for line in self.cells.iter_mut().skip(self.line).take(1) {
             line.iter_mut().skip(self.column).for_each(|cell| *cell = ' ');
         }
+    }
+}
+
+/// Passes over a title to its end.
+fn title(rest: &mut Chars<'_>) {
+    if rest.find(|c| matches!(*c, '\x07' | '\x1b')) == Some('\x1b') {
+        rest.next();
     }
 }
 
