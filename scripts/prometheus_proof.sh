@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # What `--prometheus` gives, scraped by a real Prometheus on loopback (Debian's package, of which
 # only the programs are used): of viewers and a publisher of the stage, a search, players of a file
-# and of a live stream, a chat, and a fleet of two workers. scripts/prometheus_queried.py asks it what the panels of deploy/grafana ask, and a
-# second one, which takes native histograms, for those. promtool reads the files of
-# deploy/prometheus.
+# and of a live stream, a chat, and a fleet of two workers. scripts/prometheus_queried.py asks it
+# what the panels of deploy/grafana ask, and a second one, which takes native histograms, for those.
+# promtool reads the files of deploy/prometheus.
 #   scripts/prometheus_proof.sh [PATH-OF-THRONG]
 set -euo pipefail
 cd "$(dirname "$0")/.."
