@@ -36,6 +36,16 @@ impl WholeSegment {
     pub fn bytes(&self) -> u64 {
         self.0.bytes
     }
+
+    /// Whether it is as long as `other`, with the same first kilobyte and as many frames: two that
+    /// are to be the same segment, of which one is enough.
+    #[must_use]
+    pub fn is_like(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&*self.0, &*other.0);
+        ours.bytes == theirs.bytes
+            && ours.first == theirs.first
+            && ours.frames.len() == theirs.frames.len()
+    }
 }
 
 /// A version of a segment.

@@ -1,5 +1,6 @@
 //! A presentation in segments, whatever its manifest: renditions, and the segments of each.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -24,6 +25,16 @@ pub(in crate::player) struct Resource {
     pub(in crate::player) url: Url,
     /// First and last byte, inclusive; `None` for all of it.
     pub(in crate::player) range: Option<(u64, u64)>,
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.url)?;
+        match self.range {
+            Some((first, last)) => write!(f, " (bytes {first} to {last})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A key with which a segment is encrypted, AES-128 in CBC mode (RFC 8216 section 4.3.2.4).
@@ -159,6 +170,30 @@ impl Segments {
         match self.find(Cursor::at(number), false) {
             Found::Piece(segment, after) => Some((segment, after)),
             _ => None,
+        }
+    }
+
+    /// Passes the segments that may be loaded and their numbers to `take`, from this number on,
+    /// until it has enough.
+    pub(in crate::player) fn each_from(
+        &self,
+        number: u64,
+        take: &mut dyn FnMut(u64, &Segment) -> bool,
+    ) {
+        if let Self::Recorded(segments) = self {
+            // There may be thousands, of which no copies are made.
+            let from = usize::try_from(number).unwrap_or(usize::MAX);
+            let mut rest = segments.iter().zip(0..).skip(from);
+            while rest.next().is_some_and(|(segment, number)| take(number, segment)) {}
+            return;
+        }
+        let mut next = Cursor::at(number);
+        loop {
+            match self.find(next, false) {
+                Found::Piece(segment, after) if take(next.segment, &segment) => next = after,
+                Found::Gap(after) | Found::Broken(_, after) => next = after,
+                Found::Piece(..) | Found::Later | Found::Gone(_) | Found::End => return,
+            }
         }
     }
 

@@ -26,6 +26,7 @@ mod hashes;
 mod lane;
 mod loader;
 mod neighbours;
+mod number_set;
 mod policy;
 mod swarm;
 mod tracker;

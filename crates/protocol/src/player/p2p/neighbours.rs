@@ -2,13 +2,14 @@
 //! data channels ([`Channels`]), where it has them. The loader asks both alike.
 
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::timing::WholeSegment;
 
 use super::channels::Channels;
-use super::swarm::{Announced, Holdings, Known, Membership, PeerId, Sent};
+use super::swarm::{Holdings, Known, Membership, PeerId, Sent};
 use super::tracker::{Described, Id};
 
 /// When more of a segment is looked for that comes over a data channel: its datagrams wake the
@@ -97,32 +98,47 @@ impl Neighbours {
     pub(super) fn announce(&mut self, loading: &[u64]) {
         self.membership.announce(loading);
         self.holdings.loading = loading.iter().copied().collect();
+        if self.channels.is_some() {
+            // There is a limit to the bytes of all segments.
+            self.holdings.loaded.keep_only(&self.membership.swarm().with_bytes());
+        }
         self.said.clone_from(&self.holdings);
         self.channels.iter_mut().for_each(Channels::holdings_changed);
     }
 
-    /// It has a segment, of which the peers learn with the next announcement.
-    pub(super) fn keep(&mut self, now: Instant, number: u64, segment: WholeSegment) {
-        self.membership.keep(now, number, segment);
+    /// It has a segment, of which the peers learn with the next announcement. What others who have
+    /// it know of it, which is the same.
+    pub(super) fn keep(
+        &mut self,
+        now: Instant,
+        number: u64,
+        segment: WholeSegment,
+    ) -> WholeSegment {
+        let segment = self.membership.keep(now, number, segment);
         self.holdings.loading.remove(&number);
         // Of what viewers of this process gave each other the bytes may be gone: that is not for
         // others.
         if !self.membership.swarm().lacks_bytes(number) {
             self.holdings.loaded.insert(number);
         }
+        segment
     }
 
     /// It has no segment before this one any more, of which the peers learn with the next
     /// announcement; whether it had any.
     pub(super) fn forget_before(&mut self, number: u64) -> bool {
-        self.holdings.loaded = self.holdings.loaded.split_off(&number);
+        self.holdings.loaded.forget_before(number);
         self.membership.forget_before(number)
     }
 
-    /// What the peers have of segment `number`.
-    pub(super) fn announced(&self, now: Instant, number: u64) -> Option<Announced> {
-        let over_channels = self.channels.as_ref().and_then(|channels| channels.announced(number));
-        self.membership.announced(now, number).max(over_channels)
+    /// What the peers have of the segments `within` these: what some of them have, and what some of
+    /// them load.
+    pub(super) fn overview(&self, now: Instant, within: &RangeInclusive<u64>) -> Holdings {
+        let mut overview = self.membership.overview(now, within);
+        if let Some(channels) = &self.channels {
+            channels.add_to(&mut overview, within);
+        }
+        overview
     }
 
     /// Asks a peer for segment `number`: one that has it, and of which nothing else is received at

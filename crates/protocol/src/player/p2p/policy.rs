@@ -24,8 +24,11 @@ pub(super) struct Policy {
     /// long.
     pub(super) http_failures_max: u32,
     pub(super) http_failed_for: Duration,
-    /// Segments from the requested one on that are looked at.
-    pub(super) ahead_max: usize,
+    /// What is looked at, from the requested segment on.
+    pub(super) ahead: Ahead,
+    /// Most segments, and most bytes, that are kept: of more, those that were played first go.
+    pub(super) kept_max: usize,
+    pub(super) kept_bytes_max: u64,
     /// Of what is played next, so many segments may be loaded at random
     /// (`httpDownloadMaxPriority` + 1); `None`: all that are looked at.
     pub(super) draws_within: Option<u64>,
@@ -46,6 +49,16 @@ pub(super) enum Urgent {
     Next(u64),
 }
 
+/// How far ahead segments are loaded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Ahead {
+    /// So many segments (`p2pDownloadMaxPriority`, `forwardSegmentCount`).
+    Segments(usize),
+    /// What is played within these times: from the server (`httpDownloadTimeWindow`), and from
+    /// peers (`p2pDownloadTimeWindow`). Less while there is no room for it.
+    Within { server: Duration, peers: Duration },
+}
+
 /// When segments are loaded at random.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Random {
@@ -56,8 +69,17 @@ pub(super) enum Random {
     Each { every: Duration, probability: f64 },
 }
 
-/// Segments that are looked at; of recordings there may be thousands.
-const AHEAD_MAX: usize = 64;
+/// The time windows of core.ts 2.2.2, which PeerTube leaves as they are.
+const FROM_SERVER: Duration = Duration::from_secs(3_000);
+const FROM_PEERS: Duration = Duration::from_secs(6_000);
+
+/// `segmentMemoryStorageLimit`, bytes: of recordings PeerTube's, of live streams that of browsers
+/// of desktops.
+const STORAGE_RECORDED: u64 = 1 << 30;
+const STORAGE_LIVE: u64 = 4 << 30;
+
+/// PeerTube's `cachedSegmentsCount` of recordings. Of live streams what was played goes by time.
+const STORED_MAX_RECORDED: usize = 100;
 
 /// PeerTube's `highDemandTimeWindow` of live streams, and of recordings.
 const URGENT_LIVE: Duration = Duration::from_secs(4);
@@ -68,7 +90,8 @@ impl Policy {
         let seconds = Duration::from_secs;
         let urgent = if is_live { URGENT_LIVE } else { URGENT_RECORDED };
         match config.engine {
-            // hybrid-loader.ts, core.ts 2.2.2; PeerTube hls-options-builder.ts.
+            // hybrid-loader.ts, core.ts, segment-memory-storage.ts 2.2.2; PeerTube
+            // hls-options-builder.ts.
             PeerEngine::V22 | PeerEngine::V23 | PeerEngine::V4 => Self {
                 urgent: Urgent::Within(config.urgent.unwrap_or(urgent)),
                 http_max: 2,
@@ -78,13 +101,16 @@ impl Policy {
                 peer_silence: seconds(2),
                 http_failures_max: 3,
                 http_failed_for: seconds(60),
-                ahead_max: AHEAD_MAX,
+                ahead: Ahead::Within { server: FROM_SERVER, peers: FROM_PEERS },
+                kept_max: usize::MAX,
+                kept_bytes_max: if is_live { STORAGE_LIVE } else { STORAGE_RECORDED },
                 draws_within: None,
                 draws_alone: false,
                 only_sharers_draw: false,
                 announces_late: config.engine == PeerEngine::V22,
             },
-            // hybrid-loader.js 0.6.2; PeerTube 5.0 p2p-media-loader-options-builder.ts.
+            // hybrid-loader.js, segments-memory-storage.js 0.6.2; PeerTube 5.0
+            // p2p-media-loader-options-builder.ts.
             PeerEngine::V06 => Self {
                 urgent: Urgent::Next(if is_live { 2 } else { 4 }),
                 http_max: 1,
@@ -97,7 +123,9 @@ impl Policy {
                 peer_silence: seconds(60),
                 http_failures_max: 1,
                 http_failed_for: seconds(1),
-                ahead_max: if is_live { 20 } else { 50 },
+                ahead: Ahead::Segments(if is_live { 20 } else { 50 }),
+                kept_max: if is_live { usize::MAX } else { STORED_MAX_RECORDED },
+                kept_bytes_max: u64::MAX,
                 draws_within: (!is_live).then_some(10),
                 draws_alone: is_live,
                 only_sharers_draw: true,

@@ -7,17 +7,24 @@
 //! whose peers would exchange far more than the server sends.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use throng_media::timing::WholeSegment;
 
+use super::hashes::HashLists;
+use super::number_set::NumberSet;
 use super::tracker::Id;
 use super::uplink::{Progress, Uplink, Upload};
 
-/// The swarms of a run, one for each rendition of each stream.
+/// The swarms of a run, one for each rendition of each stream, and the lists of hashes that their
+/// viewers have read.
 #[derive(Clone, Debug, Default)]
-pub struct Swarms(Arc<Mutex<BTreeMap<String, Swarm>>>);
+pub struct Swarms {
+    swarms: Arc<Mutex<BTreeMap<String, Swarm>>>,
+    lists: HashLists,
+}
 
 /// The swarm of a rendition.
 #[derive(Clone, Debug, Default)]
@@ -28,9 +35,23 @@ struct State {
     peers: HashMap<PeerId, Peer>,
     /// By their names at the tracker.
     named: HashMap<Id, PeerId>,
-    /// The bytes of segments, as long as somebody has them, for peers of other processes.
-    bytes: BTreeMap<u64, Arc<[u8]>>,
+    /// As long as somebody has them.
+    segments: BTreeMap<u64, SharedSegment>,
+    /// Those of which there are bytes, and how many bytes in all.
+    with_bytes: NumberSet,
+    bytes_len: u64,
     next: u64,
+}
+
+/// A segment that viewers of this process have.
+#[derive(Debug, Default)]
+struct SharedSegment {
+    /// How many have it.
+    holders: usize,
+    /// What is in it: once for all who have it.
+    whole: Option<WholeSegment>,
+    /// Its bytes, for peers of other processes.
+    bytes: Option<Arc<[u8]>>,
 }
 
 /// A viewer in a swarm.
@@ -47,6 +68,7 @@ struct Peer {
     shares: bool,
     connected: BTreeMap<PeerId, Connected>,
     kept: BTreeMap<u64, HeldSegment>,
+    kept_numbers: NumberSet,
     said: Holdings,
     uplink: Uplink<PeerId>,
     /// A neighbour has announced something, or is gone.
@@ -73,8 +95,15 @@ struct HeldSegment {
 /// What a viewer says that it has, and that it loads from the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Holdings {
-    pub(super) loaded: BTreeSet<u64>,
+    pub(super) loaded: NumberSet,
     pub(super) loading: BTreeSet<u64>,
+}
+
+impl Holdings {
+    /// Whether segment `number` is among them.
+    pub(super) fn has(&self, number: u64) -> bool {
+        self.loaded.contains(number) || self.loading.contains(&number)
+    }
 }
 
 /// A viewer of this process.
@@ -116,8 +145,13 @@ pub(super) struct Shared {
 impl Swarms {
     /// The swarm of this identity.
     pub(super) fn swarm(&self, identity: &str) -> Swarm {
-        let mut swarms = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut swarms = self.swarms.lock().unwrap_or_else(PoisonError::into_inner);
         swarms.entry(identity.to_owned()).or_default().clone()
+    }
+
+    /// The lists of hashes that were read.
+    pub(super) fn lists(&self) -> &HashLists {
+        &self.lists
     }
 }
 
@@ -134,6 +168,7 @@ impl Swarm {
             shares,
             connected: BTreeMap::new(),
             kept: BTreeMap::new(),
+            kept_numbers: NumberSet::default(),
             said: Holdings::default(),
             uplink: Uplink::new(upload_bps),
             has_news: false,
@@ -162,12 +197,34 @@ impl Swarm {
 
     /// Whether nobody has brought the bytes of segment `number`.
     pub(super) fn lacks_bytes(&self, number: u64) -> bool {
-        !self.lock().bytes.contains_key(&number)
+        !self.lock().with_bytes.contains(number)
+    }
+
+    /// The segments of which somebody has brought the bytes.
+    pub(super) fn with_bytes(&self) -> NumberSet {
+        self.lock().with_bytes.clone()
     }
 
     /// These are the bytes of segment `number`.
     pub(super) fn keep_bytes(&self, number: u64, bytes: Arc<[u8]>) {
-        self.lock().bytes.entry(number).or_insert(bytes);
+        let mut state = self.lock();
+        let State { segments, with_bytes, bytes_len, .. } = &mut *state;
+        let shared = segments.entry(number).or_default();
+        if shared.bytes.is_none() {
+            *bytes_len += bytes.len() as u64;
+            with_bytes.insert(number);
+            shared.bytes = Some(bytes);
+        }
+    }
+
+    /// Lets bytes go until there are no more than `most`: those of the first segments, which most
+    /// have played.
+    pub(super) fn limit_bytes(&self, most: u64) {
+        let mut state = self.lock();
+        while state.bytes_len > most {
+            let Some(first) = state.with_bytes.iter().next() else { return };
+            state.drop_bytes(first);
+        }
     }
 
     /// Peers that `but` is not connected with, in no order, and their numbers in the run; at most
@@ -279,12 +336,21 @@ impl Membership {
         state.peers.get_mut(&self.id).is_some_and(|peer| std::mem::take(&mut peer.has_news))
     }
 
-    /// It has a segment, of which the neighbours learn with the next announcement.
-    pub(super) fn keep(&self, now: Instant, number: u64, segment: WholeSegment) {
+    /// It has a segment, of which the neighbours learn with the next announcement. What others who
+    /// have it know of it, which is the same.
+    pub(super) fn keep(&self, now: Instant, number: u64, segment: WholeSegment) -> WholeSegment {
         let mut state = self.swarm.lock();
-        if let Some(peer) = state.peers.get_mut(&self.id) {
-            peer.kept.insert(number, HeldSegment { segment, since: now });
+        let State { peers, segments, .. } = &mut *state;
+        let Some(peer) = peers.get_mut(&self.id) else { return segment };
+        let shared = segments.entry(number).or_default();
+        let known = shared.whole.get_or_insert_with(|| segment.clone());
+        let segment = if known.is_like(&segment) { known.clone() } else { segment };
+        let held = HeldSegment { segment: segment.clone(), since: now };
+        if peer.kept.insert(number, held).is_none() {
+            shared.holders += 1;
         }
+        peer.kept_numbers.insert(number);
+        segment
     }
 
     /// It has no segment before this one any more, of which the neighbours learn with the next
@@ -293,19 +359,17 @@ impl Membership {
         let mut state = self.swarm.lock();
         let Some(peer) = state.peers.get_mut(&self.id) else { return false };
         let later = peer.kept.split_off(&number);
-        let had_some = !std::mem::replace(&mut peer.kept, later).is_empty();
-        let State { peers, bytes, .. } = &mut *state;
-        bytes.retain(|kept, _| {
-            *kept >= number || peers.values().any(|peer| peer.kept.contains_key(kept))
-        });
-        had_some
+        let gone = std::mem::replace(&mut peer.kept, later);
+        peer.kept_numbers.forget_before(number);
+        state.release(&gone);
+        !gone.is_empty()
     }
 
     /// Tells the neighbours what it has and what it loads from the server.
     pub(super) fn announce(&self, loading: &[u64]) {
         let mut state = self.swarm.lock();
         let Some(peer) = state.peers.get_mut(&self.id) else { return };
-        peer.said.loaded = peer.kept.keys().copied().collect();
+        peer.said.loaded.clone_from(&peer.kept_numbers);
         peer.said.loading = loading.iter().copied().collect();
         if !peer.shares {
             return;
@@ -318,7 +382,19 @@ impl Membership {
         }
     }
 
+    /// What the neighbours have of the segments `within` these: what some of them have, and what
+    /// some of them load.
+    pub(super) fn overview(&self, now: Instant, within: &RangeInclusive<u64>) -> Holdings {
+        let state = self.swarm.lock();
+        let mut overview = Holdings::default();
+        for (_, peer, since) in state.neighbours(now, self.id) {
+            peer.add_to(&mut overview, since, within);
+        }
+        overview
+    }
+
     /// What the neighbours have of segment `number`.
+    #[cfg(test)]
     pub(super) fn announced(&self, now: Instant, number: u64) -> Option<Announced> {
         let state = self.swarm.lock();
         let neighbours = state.neighbours(now, self.id);
@@ -376,8 +452,8 @@ impl Membership {
     /// The bytes of segment `number`, if this viewer has it.
     pub(super) fn bytes_of(&self, number: u64) -> Option<Arc<[u8]>> {
         let state = self.swarm.lock();
-        let has = state.peers.get(&self.id)?.kept.contains_key(&number);
-        state.bytes.get(&number).filter(|_| has).cloned()
+        let has = state.peers.get(&self.id)?.kept_numbers.contains(number);
+        state.segments.get(&number).filter(|_| has)?.bytes.clone()
     }
 
     /// How far segment `number` has come, which `from` sends.
@@ -457,10 +533,29 @@ impl State {
     /// A viewer is gone, and its neighbours know.
     fn remove(&mut self, id: PeerId) {
         let Some(gone) = self.peers.remove(&id) else { return };
+        self.release(&gone.kept);
         gone.name.and_then(|name| self.named.remove(&name));
         for other in gone.connected.keys() {
             self.disconnect(id, *other);
         }
+    }
+
+    /// Somebody has these no more: what nobody has goes.
+    fn release(&mut self, gone: &BTreeMap<u64, HeldSegment>) {
+        for number in gone.keys() {
+            let Some(shared) = self.segments.get_mut(number) else { continue };
+            shared.holders = shared.holders.saturating_sub(1);
+            if shared.holders == 0 {
+                self.drop_bytes(*number);
+                self.segments.remove(number);
+            }
+        }
+    }
+
+    fn drop_bytes(&mut self, number: u64) {
+        let bytes = self.segments.get_mut(&number).and_then(|shared| shared.bytes.take());
+        self.bytes_len -= bytes.map_or(0, |bytes| bytes.len() as u64);
+        self.with_bytes.remove(number);
     }
 
     /// Removes those who fell silent so long ago that everybody has noticed.
@@ -479,11 +574,25 @@ impl Peer {
         let was_there = || self.kept.get(&number).is_some_and(|kept| kept.since < since);
         if !self.shares {
             None
-        } else if self.said.loaded.contains(&number) || was_there() {
+        } else if self.said.loaded.contains(number) || was_there() {
             Some(Announced::Loaded)
         } else {
             self.said.loading.contains(&number).then_some(Announced::Loading)
         }
+    }
+
+    /// The same of all segments `within` these.
+    fn add_to(&self, overview: &mut Holdings, since: Instant, within: &RangeInclusive<u64>) {
+        if !self.shares {
+            return;
+        }
+        overview.loaded.add(&self.said.loaded, within);
+        for number in self.kept_numbers.without(&self.said.loaded) {
+            if self.kept.get(&number).is_some_and(|kept| kept.since < since) {
+                overview.loaded.insert(number);
+            }
+        }
+        overview.loading.extend(&self.said.loading);
     }
 
     /// Whether it fell silent, and its neighbours have noticed.
@@ -607,5 +716,58 @@ mod tests {
         );
         patient.fall_silent(now + MISSED_AFTER);
         assert_eq!(swarm.lock().peers.len(), 2, "the first is forgotten");
+    }
+
+    #[test]
+    fn what_many_have_is_there_once_and_goes_with_the_last_of_them() {
+        let (swarm, now) = (Swarm::default(), Instant::now());
+        let [a, b] = [1, 2].map(|number| swarm.enter(number, true, None));
+        let bytes = |count: usize| -> Arc<[u8]> { vec![0_u8; count].into() };
+        for number in 0..3 {
+            swarm.keep_bytes(number, bytes(100));
+            a.keep(now, number, WholeSegment::opaque(100));
+            b.keep(now, number, WholeSegment::opaque(100));
+        }
+        let other = b.keep(now, 1, WholeSegment::opaque(99));
+        assert_eq!(other.bytes(), 99, "another one of that number is not that of the others");
+        assert_eq!(swarm.lock().segments.len(), 3);
+        assert!(a.forget_before(2) && !a.forget_before(2));
+        assert!(!swarm.lacks_bytes(1) && a.bytes_of(1).is_none() && b.bytes_of(1).is_some());
+        swarm.limit_bytes(200);
+        assert!(swarm.lacks_bytes(0) && swarm.with_bytes().iter().eq(1..3_u64));
+        drop(b);
+        assert!(swarm.lock().segments.keys().eq([&2]), "{:?}", swarm.lock().segments.keys());
+        drop(a);
+        let state = swarm.lock();
+        assert!(state.segments.is_empty() && state.bytes_len == 0);
+    }
+
+    #[test]
+    fn what_all_neighbours_have_is_what_each_of_them_says() {
+        let (swarm, now) = (Swarm::default(), Instant::now());
+        let [asks, has, loads, mobile] =
+            [true, true, true, false].map(|shares| swarm.enter(1, shares, None));
+        let later = now + Duration::from_secs(1);
+        for other in [&has, &loads, &mobile] {
+            other.connect(asks.id(), later, 9);
+        }
+        for number in [3, 200, 9_000] {
+            has.keep(now, number, segment());
+            mobile.keep(now, number, segment());
+        }
+        has.announce(&[]);
+        mobile.announce(&[]);
+        loads.announce(&[7]);
+        has.keep(later, 4, segment());
+        // Who comes later is told all, but what it says with its next announcement.
+        loads.keep(now, 5, segment());
+        let overview = asks.overview(later, &(0..=300));
+        assert!(overview.loaded.iter().eq([3, 5, 200_u64]), "{overview:?}");
+        for number in [3, 4, 5, 7, 200] {
+            let alone = asks.announced(later, number);
+            assert_eq!(overview.has(number), alone.is_some(), "{number}");
+            assert_eq!(overview.loaded.contains(number), alone == Some(Announced::Loaded));
+        }
+        assert_eq!(asks.overview(now, &(0..=300)), Holdings::default(), "nobody is connected");
     }
 }

@@ -1,11 +1,12 @@
 //! The conversation with one peer over its data channel: what it has, what it sends, and what it is
 //! sent.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::super::swarm::PeerId;
+use super::super::swarm::{Holdings, PeerId};
 use super::super::tracker::Id;
 use super::super::wire::{MESSAGE_LEN_MAX, PeerCommand, PeerMessage, Wire};
 use crate::webrtc::data_link::{DataLink, LinkOutput};
@@ -33,8 +34,8 @@ pub(super) struct Connection {
     /// When the link has something to do.
     pub(super) next_at: Instant,
     wire: Wire,
-    loaded: BTreeSet<u64>,
-    loading: BTreeSet<u64>,
+    /// What it has said that it has.
+    holdings: Holdings,
     download: Option<Download>,
     upload: Option<Upload>,
     /// What the channel had no room for, in its order.
@@ -89,8 +90,7 @@ impl Connection {
             is_new: false,
             next_at: now,
             wire,
-            loaded: BTreeSet::new(),
-            loading: BTreeSet::new(),
+            holdings: Holdings::default(),
             download: None,
             upload: None,
             unsaid: VecDeque::new(),
@@ -99,11 +99,14 @@ impl Connection {
     }
 
     pub(super) fn has_loaded(&self, number: u64) -> bool {
-        self.is_open && self.loaded.contains(&number)
+        self.is_open && self.holdings.loaded.contains(number)
     }
 
-    pub(super) fn is_loading(&self, number: u64) -> bool {
-        self.is_open && self.loading.contains(&number)
+    /// Adds what it has of the segments `within` these.
+    pub(super) fn add_to(&self, overview: &mut Holdings, within: &RangeInclusive<u64>) {
+        overview.loaded.add(&self.holdings.loaded, within);
+        let loading = self.holdings.loading.iter().filter(|number| within.contains(*number));
+        overview.loading.extend(loading);
     }
 
     pub(super) fn is_sending(&self) -> bool {
@@ -189,8 +192,10 @@ impl Connection {
     fn said(&mut self, said: PeerCommand) -> Option<Event> {
         match said {
             PeerCommand::Announcement { loaded, loading } => {
-                (self.loaded, self.loading) =
-                    (loaded.into_iter().collect(), loading.into_iter().collect());
+                self.holdings = Holdings {
+                    loaded: loaded.into_iter().collect(),
+                    loading: loading.into_iter().collect(),
+                };
                 Some(Event::Announced)
             }
             PeerCommand::Request { segment, request, from_byte } => {
@@ -226,7 +231,7 @@ impl Connection {
             PeerCommand::Absent { segment, request } => {
                 self.asked(segment, request)?;
                 self.download = None;
-                self.loaded.remove(&segment);
+                self.holdings.loaded.remove(segment);
                 Some(Event::Announced)
             }
         }

@@ -8,11 +8,12 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 use throng_scenario::PeerEngine;
 
-use super::swarm::{Announced, Holdings, LATE_MAX, Membership, PeerId};
+use super::swarm::{Holdings, LATE_MAX, Membership, PeerId};
 use super::tracker::Id;
 use super::uplink::Upload;
 use super::wire::{PeerCommand, Wire};
@@ -372,8 +373,8 @@ impl Channels {
                 continue;
             }
             let holdings = if is_new { all } else { said };
-            let [loaded, loading] =
-                [&holdings.loaded, &holdings.loading].map(|of| of.iter().copied().collect());
+            let (loaded, loading) =
+                (holdings.loaded.iter().collect(), holdings.loading.iter().copied().collect());
             match connection.say(&PeerCommand::Announcement { loaded, loading }) {
                 Ok(()) => self.advance(now, membership, at),
                 Err(error) => self.leave(now, membership, at, Some(&error.to_string())),
@@ -426,13 +427,9 @@ impl Channels {
         std::mem::take(&mut self.has_news)
     }
 
-    /// What the peers have of segment `number`.
-    pub(super) fn announced(&self, number: u64) -> Option<Announced> {
-        if self.connections.iter().any(|connection| connection.has_loaded(number)) {
-            return Some(Announced::Loaded);
-        }
-        let is_loading = self.connections.iter().any(|connection| connection.is_loading(number));
-        is_loading.then_some(Announced::Loading)
+    /// Adds what the peers have of the segments `within` these.
+    pub(super) fn add_to(&self, overview: &mut Holdings, within: &RangeInclusive<u64>) {
+        self.open().for_each(|connection| connection.add_to(overview, within));
     }
 
     /// Peers that have segment `number` and send nothing else.

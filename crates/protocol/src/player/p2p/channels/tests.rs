@@ -2,11 +2,18 @@
 
 use std::sync::Arc;
 
+use aws_lc_rs::digest;
 use throng_media::timing::WholeSegment;
+use throng_observation::Url;
+use throng_scenario::{PeerConfig, PeerPreset};
 
+use super::super::hashes::Hashes;
+use super::super::loader::{Loader, Queued};
 use super::super::neighbours::{Arrived, Neighbours};
+use super::super::policy::Policy;
 use super::super::swarm::{Sent, Swarms};
 use super::*;
+use crate::player::manifest::presentation::Resource;
 
 const SEGMENT_LEN: usize = 300_000;
 const SEGMENT_BYTES: u64 = SEGMENT_LEN as u64;
@@ -45,6 +52,13 @@ impl Side {
     fn tick(&mut self, now: Instant) {
         self.channels.tick(now, &self.membership, &self.holdings, &self.holdings);
     }
+}
+
+/// Whether a peer of `side` has said that it has this segment.
+fn said(side: &Side, number: u64) -> bool {
+    let mut overview = Holdings::default();
+    side.channels.add_to(&mut overview, &(number..=number));
+    overview.loaded.contains(number)
 }
 
 fn segment() -> Vec<u8> {
@@ -91,8 +105,7 @@ fn a_segment_is_announced_asked_for_and_sent() {
         run(&mut now, &mut sides, Duration::from_millis(200));
         let [_, wants] = &mut sides;
         assert!(wants.channels.take_news());
-        assert_eq!(wants.channels.announced(104), Some(Announced::Loaded));
-        assert_eq!(wants.channels.announced(105), None);
+        assert!(said(wants, 104) && !said(wants, 105));
         let from = wants.channels.sources(104)[0];
         wants.channels.request(now, &wants.membership, from, 104);
         assert!(wants.channels.sources(104).is_empty(), "one segment at a time");
@@ -123,7 +136,7 @@ fn what_a_peer_does_not_have_is_absent_and_who_leaves_is_gone() {
     run(&mut now, &mut sides, Duration::from_millis(200));
     let [has, wants] = &mut sides;
     assert_eq!(wants.channels.received(from, 104), None);
-    assert_eq!(wants.channels.announced(104), None);
+    assert!(!said(wants, 104));
     has.channels.close(now, &has.membership);
     run(&mut now, &mut sides, Duration::from_secs(2));
     assert_eq!(sides.each_ref().map(|side| side.channels.degree()), [0, 0]);
@@ -256,7 +269,7 @@ fn pieces_leave_room_for_what_is_said_and_nothing_that_is_said_is_lost() {
     has.channels.holdings_changed();
     run(&mut now, &mut sides, Duration::from_secs(20));
     let wants = &mut sides[1];
-    assert_eq!(wants.channels.announced(105), Some(Announced::Loaded), "the last word has come");
+    assert!(said(wants, 105), "the last word has come");
     assert_eq!(wants.channels.take_complete().len(), 1);
 }
 
@@ -317,5 +330,49 @@ fn what_came_is_used_when_it_is_proven_and_who_sent_something_else_is_left() {
             let complaints = peers.channels().unwrap().take_complaints();
             assert_eq!(complaints, ["disconnected from a peer: segment 104: another SHA-256"]);
         }
+    }
+}
+
+/// The list of hashes of a recording of which a range is a segment with this hash.
+fn hashes_of(range: &Resource, hash: &[u8]) -> Hashes {
+    let (first, last) = range.range.unwrap();
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = format!(r#"{{"film.mp4":{{"{first}-{last}":"{hash}"}}}}"#);
+    Hashes::with_list(range.url.clone(), &text)
+}
+
+#[test]
+fn a_range_of_a_recording_with_another_hash_is_refused_and_counted() {
+    let range = Resource {
+        url: Url::parse("http://10.0.0.1/film.mp4").unwrap(),
+        range: Some((1_000, 999 + SEGMENT_BYTES)),
+    };
+    for is_right in [true, false] {
+        let hash = digest::digest(&digest::SHA256, &segment());
+        let hashes = hashes_of(&range, if is_right { hash.as_ref() } else { &[0; 32] });
+        let (mut now, [mut has, wants]) = connected(PeerEngine::V22);
+        let address = wants.address;
+        let peers = Neighbours::new(wants.membership, Some(wants.channels));
+        let policy = Policy::new(&PeerConfig::preset(PeerPreset::Lan), false);
+        let mut loader = Loader::new(policy, true, peers, 1);
+        has.has(104, segment());
+        run_with(&mut now, &mut has, (loader.neighbours_mut(), address));
+        // It is not urgent.
+        let queue = [Queued { number: 104, starts_us: 60_000_000, ends_us: 64_000_000 }];
+        assert_eq!(loader.pump(now, &queue, None, 0, &mut |_, _| true), []);
+        run_with(&mut now, &mut has, (loader.neighbours_mut(), address));
+        loader.neighbours_mut().judge(now, &mut |arrived: &Arrived| {
+            assert!(hashes.names(&range));
+            match hashes.match_bytes(&range, &arrived.bytes) {
+                true => Ok(Some(WholeSegment::opaque(arrived.bytes.len() as u64))),
+                false => Err("another SHA-256".to_owned()),
+            }
+        });
+        loader.pump(now, &queue, None, 0, &mut |_, _| true);
+        let received = loader.take_received();
+        let expected = if is_right { (1, 0) } else { (0, 1) };
+        assert_eq!((received.segments, received.failed), expected);
+        assert_eq!(loader.held(104).is_some(), is_right);
+        assert_eq!(loader.neighbours().degree(now), usize::from(is_right), "who sent it is left");
     }
 }

@@ -1,25 +1,29 @@
 //! The list of hashes of a stream's segments, as PeerTube writes it (`segments-sha256.json`): a
 //! segment that came is used once the list names it. Its page fetches the list with the first
-//! segment, and again and again while it lacks one (`segment-validator.ts`). What it fetches goes
-//! through the browser's HTTP cache, which asks with the validators of what it has.
+//! segment, and again and again while it lacks the file of one (`segment-validator.ts`). What it
+//! fetches goes through the browser's HTTP cache, which asks with the validators of what it has.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use aws_lc_rs::digest;
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
-use serde_json::{Map, Value};
 use throng_observation::Url;
 use throng_scenario::har::{WhenWarm, when_warm};
 
 use crate::participant::{DownloadEvent, FetchId};
 use crate::player::download::whole::{WholeDownload, WholeEvent};
 use crate::player::lane::Context;
+use crate::player::manifest::presentation::Resource;
 
-/// The list of a live stream has some dozens of entries of a hundred bytes, that of a recording
-/// thousands.
-const LEN_MAX: usize = 4 << 20;
+mod list;
+
+pub(super) use list::HashLists;
+use list::{HashList, file_of};
+
+/// The list of a live stream has some dozens of entries of a hundred bytes, that of a recording one
+/// for each segment of each rendition: of a day in five renditions 10 MB.
+const LEN_MAX: usize = 16 << 20;
 
 /// How long after a list without the segment the next one is fetched, and how often.
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -29,9 +33,9 @@ const TRIES_MAX: u32 = 10;
 #[derive(Debug)]
 pub(super) struct Hashes {
     url: Url,
-    /// The hashes by the names of segments, as hexadecimal digits.
-    names: HashMap<String, String>,
-    has_list: bool,
+    lists: HashLists,
+    /// The last one that came.
+    list: Option<Arc<HashList>>,
     cached: Option<Cached>,
     download: Option<WholeDownload>,
     wanted: Vec<Wanted>,
@@ -46,20 +50,21 @@ struct Cached {
     stored_at: Instant,
 }
 
-/// A segment whose hash is looked for.
+/// A file that the list lacks.
 #[derive(Debug)]
 struct Wanted {
-    name: String,
+    file: String,
     tries: u32,
     fetch_at: Instant,
 }
 
 impl Hashes {
-    pub(super) fn new(url: Url) -> Self {
+    /// `lists` has those of other viewers.
+    pub(super) fn new(url: Url, lists: HashLists) -> Self {
         Self {
             url,
-            names: HashMap::new(),
-            has_list: false,
+            lists,
+            list: None,
             cached: None,
             download: None,
             wanted: Vec::new(),
@@ -67,29 +72,38 @@ impl Hashes {
         }
     }
 
+    /// One with a list that has come.
+    #[cfg(test)]
+    pub(super) fn with_list(url: Url, text: &str) -> Self {
+        let lists = HashLists::default();
+        let list = lists.read(text.as_bytes()).ok();
+        Self { list, ..Self::new(url, lists) }
+    }
+
     /// Whether the list names `segment`.
-    pub(super) fn names(&self, segment: &Url) -> bool {
-        self.names.contains_key(name(segment))
+    pub(super) fn names(&self, segment: &Resource) -> bool {
+        self.list.as_ref().is_some_and(|list| list.names(segment))
     }
 
     /// Whether `bytes` are those of `segment`, as far as the list says.
-    pub(super) fn match_bytes(&self, segment: &Url, bytes: &[u8]) -> bool {
-        let hash = digest::digest(&digest::SHA256, bytes);
-        let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        self.names.get(name(segment)).is_some_and(|named| named.eq_ignore_ascii_case(&hash))
+    pub(super) fn match_bytes(&self, segment: &Resource, bytes: &[u8]) -> bool {
+        self.list.as_ref().is_some_and(|list| list.match_bytes(segment, bytes))
     }
 
-    /// `segment` has come: its hash is looked for.
-    pub(super) fn want(&mut self, now: Instant, segment: &Url) {
-        if !self.names(segment) {
-            let fetch_at = if self.has_list { now + AGAIN_AFTER } else { now };
-            self.wanted.push(Wanted { name: name(segment).to_owned(), tries: 0, fetch_at });
+    /// `segment` has come: its hash is looked for. A list that has the file and not the range does
+    /// not get it later.
+    pub(super) fn want(&mut self, now: Instant, segment: &Resource) {
+        let file = file_of(segment);
+        if !self.list.as_ref().is_some_and(|list| list.lists(file)) {
+            let fetch_at = if self.list.is_some() { now + AGAIN_AFTER } else { now };
+            self.wanted.push(Wanted { file: file.to_owned(), tries: 0, fetch_at });
         }
     }
 
     /// Whether the hash of `segment` is not looked for any more.
-    pub(super) fn has_given_up(&self, segment: &Url) -> bool {
-        !self.names(segment) && !self.wanted.iter().any(|wanted| wanted.name == name(segment))
+    pub(super) fn has_given_up(&self, segment: &Resource) -> bool {
+        let file = file_of(segment);
+        !self.names(segment) && !self.wanted.iter().any(|wanted| wanted.file == file)
     }
 
     /// Gives up what is under way.
@@ -117,14 +131,8 @@ impl Hashes {
             }
             WholeEvent::Complete => {
                 self.cached = Some(Cached::updated(None, now, download.headers()));
-                match serde_json::from_slice::<Map<String, Value>>(download.bytes()) {
-                    Ok(list) => {
-                        let hash =
-                            |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
-                        self.names =
-                            list.into_iter().map(|(name, value)| (name, hash(value))).collect();
-                        self.has_list = true;
-                    }
+                match self.lists.read(download.bytes()) {
+                    Ok(list) => self.list = Some(list),
                     Err(error) => self.complain(context, &error.to_string()),
                 }
             }
@@ -136,11 +144,11 @@ impl Hashes {
 
     /// A fetch has ended.
     fn fetched(&mut self, now: Instant) {
-        let names = &self.names;
+        let list = self.list.as_ref();
         self.wanted.retain_mut(|wanted| {
             wanted.tries += 1;
             wanted.fetch_at = now + AGAIN_AFTER;
-            !names.contains_key(&wanted.name) && wanted.tries <= TRIES_MAX
+            !list.is_some_and(|list| list.lists(&wanted.file)) && wanted.tries <= TRIES_MAX
         });
     }
 
@@ -206,11 +214,6 @@ impl Cached {
         let kept = before.into_iter().filter(|(name, _)| !headers.contains_key(name));
         Self { headers: kept.chain(headers.iter().filter_map(text)).collect(), stored_at: now }
     }
-}
-
-/// The last part of its path.
-fn name(segment: &Url) -> &str {
-    segment.in_clear().path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default()
 }
 
 #[cfg(test)]

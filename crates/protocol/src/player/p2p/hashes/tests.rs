@@ -37,7 +37,7 @@ impl Fixture {
                 Arc::new(|_, _| true),
                 Duration::from_secs(10),
             ),
-            hashes: Hashes::new(url),
+            hashes: Hashes::new(url, HashLists::default()),
             timeline: Timeline::default(),
             meter: Meter::new(now, now),
             keys: Keys::default(),
@@ -76,8 +76,7 @@ impl Fixture {
 
     /// Wants the hash of a segment, and lets time pass.
     fn want(&mut self, segment: &str, ms: u64) {
-        let url = Url::parse(&format!("http://10.0.0.1/hls/{segment}")).unwrap();
-        self.hashes.want(self.now, &url);
+        self.hashes.want(self.now, &file(segment));
         self.pass(ms);
     }
 
@@ -114,8 +113,13 @@ impl Fixture {
     }
 
     fn names(&self, segment: &str) -> bool {
-        self.hashes.names(&Url::parse(&format!("http://10.0.0.1/hls/{segment}")).unwrap())
+        self.hashes.names(&file(segment))
     }
+}
+
+/// A segment that is all of a file.
+fn file(name: &str) -> Resource {
+    Resource { url: Url::parse(&format!("http://10.0.0.1/hls/{name}")).unwrap(), range: None }
 }
 
 /// As nginx sends a file, without a lifetime, that was written when it was asked for.
@@ -158,7 +162,7 @@ fn what_is_fresh_is_not_asked_for_and_still_counts_as_a_try() {
     }
     assert_eq!(fixture.requests, 2, "after two seconds");
     assert_eq!(fixture.conditions(), [("if-none-match".to_owned(), "\"1\"".to_owned())]);
-    let url = Url::parse("http://10.0.0.1/hls/a.ts").unwrap();
+    let segment = file("a.ts");
     fixture.answer(StatusCode::NOT_MODIFIED, &[], "");
     for _ in 0..20 {
         fixture.pass(500);
@@ -166,7 +170,7 @@ fn what_is_fresh_is_not_asked_for_and_still_counts_as_a_try() {
             fixture.answer(StatusCode::NOT_MODIFIED, &[], "");
         }
     }
-    assert!(fixture.hashes.has_given_up(&url) && fixture.requests < 8, "{}", fixture.requests);
+    assert!(fixture.hashes.has_given_up(&segment) && fixture.requests < 8, "{}", fixture.requests);
 }
 
 #[test]
@@ -182,4 +186,19 @@ fn without_validators_or_a_place_in_the_cache_it_is_asked_for_as_the_first_time(
         fixture.pass(500);
         assert!(fixture.requests == 3 && fixture.conditions().is_empty());
     }
+}
+
+#[test]
+fn a_list_that_has_the_file_and_not_the_range_is_not_asked_for_again() {
+    let mut fixture = Fixture::new();
+    let range = |first, last| Resource { range: Some((first, last)), ..file("film.mp4") };
+    fixture.hashes.want(fixture.now, &range(0, 99));
+    fixture.pass(0);
+    fixture.answer(StatusCode::OK, &OF_FILE, r#"{"film.mp4":{"0-99":"1"}}"#);
+    assert!(fixture.hashes.names(&range(0, 99)) && !fixture.hashes.names(&range(100, 199)));
+    assert!(!fixture.hashes.has_given_up(&range(0, 99)));
+    fixture.hashes.want(fixture.now, &range(100, 199));
+    fixture.pass(600);
+    assert!(fixture.hashes.has_given_up(&range(100, 199)), "as PeerTube's page does");
+    assert_eq!(fixture.requests, 1);
 }

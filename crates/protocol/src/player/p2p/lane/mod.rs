@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use throng_media::timing::{IndexCache, InitSegment, Program, WholeSegment};
-use throng_observation::{Detail, Failure, PlaybackCounters, Url, seed};
+use throng_observation::{Detail, Failure, PlaybackCounters, seed};
 
 use super::hashes::Hashes;
 use super::loader::{Action, Loader, Queued};
@@ -17,7 +17,7 @@ use crate::participant::{DownloadEvent, FetchId};
 use crate::player::download::transfer::TransferEvent;
 use crate::player::lane::Context;
 use crate::player::lane::segment_download::SegmentDownload;
-use crate::player::manifest::presentation::{Cursor, Segment, Segments};
+use crate::player::manifest::presentation::{Cursor, Resource, Segment, Segments};
 
 mod over_channels;
 
@@ -70,7 +70,7 @@ struct FromServer {
 /// A segment that the server delivered, whose hash is looked for.
 struct Unproven {
     number: u64,
-    url: Url,
+    media: Resource,
     whole: WholeSegment,
     since: Instant,
     /// Its bytes, where they are for peers of other processes.
@@ -105,7 +105,11 @@ impl PeerLane {
         Self {
             // Until the playlist says whether it is one.
             policy: Policy::new(&options.config, true),
-            hashes: options.config.hashes.clone().map(Hashes::new),
+            hashes: options
+                .config
+                .hashes
+                .clone()
+                .map(|url| Hashes::new(url, options.swarms.lists().clone())),
             met: fastrand::Rng::with_seed(seed::step(
                 options.config.seed,
                 u64::from(options.number),
@@ -288,9 +292,9 @@ impl PeerLane {
             let Some(hashes) = hashes else { return true };
             let Some((segment, _)) = shelf.find(number) else { return true };
             if is_new {
-                hashes.want(now, &segment.media.url);
+                hashes.want(now, &segment.media);
             }
-            hashes.names(&segment.media.url)
+            hashes.names(&segment.media)
         };
         for action in
             loader.pump(now, shelf.queue, shelf.requested, shelf.position_us, &mut is_proven)
@@ -316,21 +320,24 @@ impl PeerLane {
         let (hashes, loader, exchanged) = (&self.hashes, &mut self.loader, &mut self.exchanged);
         self.unproven.retain_mut(|unproven| {
             let Some((_, loader)) = loader else { return false };
-            let (number, url) = (unproven.number, &unproven.url);
-            if hashes.as_ref().is_none_or(|hashes| hashes.names(url)) {
+            let (number, media) = (unproven.number, &unproven.media);
+            if hashes.as_ref().is_none_or(|hashes| hashes.names(media)) {
                 if let Some(bytes) = unproven.bytes.take() {
                     loader.neighbours().membership().swarm().keep_bytes(number, bytes.into());
                 }
                 loader.loaded(now, number, unproven.whole.clone());
                 return false;
             }
-            let is_late = silence.is_some_and(|silence| now >= unproven.since + silence)
-                || hashes.as_ref().is_some_and(|hashes| hashes.has_given_up(url));
+            // Engine 2.2 hears of no proof that failed, and waits in vain.
+            let is_late = match silence {
+                Some(silence) => now >= unproven.since + silence,
+                None => hashes.as_ref().is_some_and(|hashes| hashes.has_given_up(media)),
+            };
             if is_late {
                 exchanged.hash_reloads += 1;
                 context
                     .client
-                    .anomaly(format!("{url}: its hash did not come in time; it is loaded again"));
+                    .anomaly(format!("{media}: its hash did not come in time; it is loaded again"));
                 loader.failed(now, number);
             }
             !is_late
@@ -420,7 +427,7 @@ impl PeerLane {
             context.client.failed();
             context.client.anomaly(format!(
                 "{}: given up after {waited_s:.1} s without a byte",
-                download.media.segment.media.url
+                download.media.segment.media
             ));
             download.media.cancel(context.client);
             self.failed(now, download.number);
@@ -497,10 +504,9 @@ impl PeerLane {
         let bytes = download.media.take_bytes();
         let took_s = now.saturating_duration_since(download.media.began_at).as_secs_f64();
         self.rate_bps = (whole.bytes() as f64 * 8.0 / took_s.max(1e-3)).clamp(1.0, FASTEST_BPS);
-        let url = &download.media.segment.media.url;
-        self.hashes.iter_mut().for_each(|hashes| hashes.want(now, url));
-        let unproven =
-            Unproven { number: download.number, url: url.clone(), whole, since: now, bytes };
+        let media = download.media.segment.media.clone();
+        self.hashes.iter_mut().for_each(|hashes| hashes.want(now, &media));
+        let unproven = Unproven { number: download.number, media, whole, since: now, bytes };
         self.unproven.push(unproven);
         self.prove(now, context);
     }

@@ -13,6 +13,10 @@ use crate::player::p2p::channels::{ChannelOptions, Channels};
 use crate::player::p2p::neighbours::Arrived;
 use crate::player::p2p::{Described, Id, PEERS};
 
+/// Most bytes of the segments of a rendition that are there for peers of other processes: a live
+/// stream has a few of them, a recording has hours.
+const BYTES_MAX: u64 = 256 << 20;
+
 impl PeerLane {
     /// The viewer has a socket, with these addresses, for data channels.
     pub(in crate::player) fn opened(&mut self, locals: &[SocketAddr]) {
@@ -97,6 +101,9 @@ impl PeerLane {
     /// Goes on with the data channels.
     pub(super) fn exchange(&mut self, now: Instant, context: &mut Context<'_>) {
         if let Some((_, loader)) = &mut self.loader {
+            if self.options.config.has_any_channels() {
+                loader.neighbours().membership().swarm().limit_bytes(BYTES_MAX);
+            }
             loader.neighbours_mut().tick(now);
         }
         self.transmit(context);
@@ -109,17 +116,17 @@ impl PeerLane {
         loader.neighbours_mut().tick(now);
         loader.neighbours_mut().judge(now, &mut |arrived: &Arrived| {
             let Some((segment, _)) = shelf.find(arrived.number) else { return Ok(None) };
-            let url = &segment.media.url;
+            let media = &segment.media;
             if let Some(hashes) = hashes {
                 if arrived.is_new {
-                    hashes.want(now, url);
+                    hashes.want(now, media);
                 }
-                if !hashes.names(url) {
+                if !hashes.names(media) {
                     return Ok(None);
                 }
-                if !hashes.match_bytes(url, &arrived.bytes) {
+                if !hashes.match_bytes(media, &arrived.bytes) {
                     return Err(format!(
-                        "segment {} is not that of {url}: another SHA-256",
+                        "segment {} is not that of {media}: another SHA-256",
                         arrived.number
                     ));
                 }

@@ -12,7 +12,13 @@ use throng_media::timing::WholeSegment;
 
 use super::neighbours::Neighbours;
 use super::policy::{Policy, Random, Urgent};
-use super::swarm::{Announced, PeerId, Sent};
+use super::swarm::{PeerId, Sent};
+
+mod held;
+mod outlook;
+
+use held::Held;
+use outlook::{Outlook, Room, numbers_of, place_in};
 
 /// How often the queue is looked at while playback goes on (`requestProcessQueueMicrotask`).
 const PROCESS_EVERY: Duration = Duration::from_secs(1);
@@ -22,6 +28,12 @@ const NEWS_EVERY: Duration = Duration::from_millis(200);
 
 /// How often it is looked at what a neighbour has sent.
 const RECEIVE_EVERY: Duration = Duration::from_millis(250);
+
+/// How often at once the queue is looked at: a neighbour may send at once what it is asked for.
+const LOOKS_MAX: usize = 64;
+
+/// How many segments at once are asked for, of which each neighbour that has it is busy.
+const ASKS_MAX: usize = 64;
 
 /// A segment that may be loaded, and its place on the time axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,9 +67,11 @@ pub(super) struct Loader {
     shares: bool,
     neighbours: Neighbours,
     rng: fastrand::Rng,
-    held: BTreeMap<u64, WholeSegment>,
+    held: Held,
     /// What is before this segment is not kept, from the next one on that comes.
     keeps_from: u64,
+    /// What is before this segment was played.
+    played_before: u64,
     /// From the server.
     loading: Vec<u64>,
     receiving: Vec<Receiving>,
@@ -98,8 +112,9 @@ impl Loader {
             shares,
             neighbours,
             rng: fastrand::Rng::with_seed(seed),
-            held: BTreeMap::new(),
+            held: Held::default(),
             keeps_from: 0,
+            played_before: 0,
             loading: Vec::new(),
             receiving: Vec::new(),
             failed: BTreeMap::new(),
@@ -127,7 +142,7 @@ impl Loader {
 
     /// The segment, if it is there.
     pub(super) fn held(&self, number: u64) -> Option<&WholeSegment> {
-        self.held.get(&number)
+        self.held.get(number)
     }
 
     pub(super) fn take_received(&mut self) -> Received {
@@ -136,11 +151,19 @@ impl Loader {
 
     /// Whether the server will not be asked for it again.
     pub(super) fn has_failed(&mut self, now: Instant, number: u64) -> bool {
+        self.forgive(now);
+        self.is_given_up(number)
+    }
+
+    /// Failures are forgotten after a while.
+    fn forgive(&mut self, now: Instant) {
         let failed_for = self.policy.http_failed_for;
         self.failed.retain(|_, failures| now < failures.last_at + failed_for);
-        self.failed
-            .get(&number)
-            .is_some_and(|failures| failures.count >= self.policy.http_failures_max)
+    }
+
+    fn is_given_up(&self, number: u64) -> bool {
+        let failures = self.failed.get(&number);
+        failures.is_some_and(|failures| failures.count >= self.policy.http_failures_max)
     }
 
     /// Whether the server has failed to deliver it lately.
@@ -160,18 +183,21 @@ impl Loader {
         self.hold(now, number, segment, announces_late);
     }
 
-    /// Keeps a segment, and lets those go that were played; `has_announced`: peers were told what
-    /// they are told.
+    /// Keeps a segment, and lets those go that were played, where they are in the way;
+    /// `has_announced`: peers were told what they are told.
     fn hold(&mut self, now: Instant, number: u64, segment: WholeSegment, has_announced: bool) {
-        self.held = self.held.split_off(&self.keeps_from);
-        let forgets = self.neighbours.forget_before(self.keeps_from);
+        let limits = (self.policy.kept_max, self.policy.kept_bytes_max);
+        let fits_from = self.held.fits_from(segment.bytes(), limits, self.played_before);
+        let keeps_from = self.keeps_from.max(fits_from);
+        self.held.forget_before(keeps_from);
+        let forgets = self.neighbours.forget_before(keeps_from);
         // The list that is announced for what goes is made before this segment is kept, and there
         // is no second one.
         let is_late = self.policy.announces_late && forgets && !has_announced;
         if is_late {
             self.neighbours.announce(&self.loading);
         }
-        self.neighbours.keep(now, number, segment.clone());
+        let segment = self.neighbours.keep(now, number, segment);
         if !is_late && !has_announced {
             self.neighbours.announce(&self.loading);
         }
@@ -216,29 +242,29 @@ impl Loader {
         is_proven: &mut dyn FnMut(u64, bool) -> bool,
     ) -> Vec<Action> {
         let mut actions = Vec::new();
-        let queue = queue.get(..queue.len().min(self.policy.ahead_max)).unwrap_or_default();
-        let [first, last] =
-            [queue.first(), queue.last()].map(|end| end.map(|queued| queued.number));
+        let outlook = self.outlook(queue, requested, position_us);
+        let [first, last] = [outlook.queue.first(), outlook.queue.last()]
+            .map(|end| end.map(|queued| queued.number));
         let looked_at = self.looked_at.replace((first, last, requested));
         self.is_stale |= self.neighbours.take_news() | (looked_at != self.looked_at);
         if self.random_at.is_none_or(|at| now >= at) {
             if self.random_at.is_some() {
-                self.draw(now, queue, position_us, &mut actions);
+                self.draw(now, outlook, &mut actions);
             }
             self.random_at = Some(now + self.next_draw(now));
         }
-        // A neighbour may send it at once.
-        for _ in 0..queue.len().max(1) {
+        for _ in 0..outlook.queue.len().clamp(1, LOOKS_MAX) {
             self.receive(now, is_proven);
             let is_due = self.processed_at.is_none_or(|at| now >= at + PROCESS_EVERY);
             if !std::mem::take(&mut self.is_stale) && !is_due {
                 break;
             }
             self.processed_at = Some(now);
-            self.drop_unqueued(now, queue, requested, &mut actions);
-            self.process(now, queue, requested, position_us, &mut actions);
+            self.drop_unqueued(now, outlook, &mut actions);
+            self.process(now, outlook, &mut actions);
         }
-        self.lacks_segments = queue.iter().any(|queued| !self.held.contains_key(&queued.number));
+        self.lacks_segments =
+            outlook.from_server.iter().any(|queued| !self.held.has(queued.number));
         actions
     }
 
@@ -316,15 +342,9 @@ impl Loader {
     }
 
     /// Gives up what is not in the queue any more.
-    fn drop_unqueued(
-        &mut self,
-        now: Instant,
-        queue: &[Queued],
-        requested: Option<u64>,
-        actions: &mut Vec<Action>,
-    ) {
+    fn drop_unqueued(&mut self, now: Instant, outlook: Outlook<'_>, actions: &mut Vec<Action>) {
         let is_wanted = |number: u64| {
-            requested == Some(number) || queue.iter().any(|queued| queued.number == number)
+            outlook.requested == Some(number) || place_in(outlook.queue, number).is_some()
         };
         let count = self.loading.len();
         self.loading.retain(|number| {
@@ -346,41 +366,73 @@ impl Loader {
     }
 
     /// Decides what is loaded from whom.
-    fn process(
-        &mut self,
-        now: Instant,
-        queue: &[Queued],
-        requested: Option<u64>,
-        position_us: i64,
-        actions: &mut Vec<Action>,
-    ) {
-        for (at, queued) in queue.iter().enumerate() {
+    fn process(&mut self, now: Instant, outlook: Outlook<'_>, actions: &mut Vec<Action>) {
+        let Outlook { queue, from_server, requested, position_us } = outlook;
+        let Some(within) = numbers_of(queue) else { return };
+        let overview = self.neighbours.overview(now, &within);
+        let is_soon = |queued: &Queued| {
+            queued.ends_us < position_us || self.is_urgent(queue, queued, position_us)
+        };
+        let soon = queue.iter().take_while(|queued| is_soon(queued)).count();
+        for (at, queued) in queue.iter().enumerate().take(soon) {
             let number = queued.number;
-            if self.held.contains_key(&number) || self.loading.contains(&number) {
+            if self.held.has(number) || self.loading.contains(&number) {
                 continue;
             }
             let later = queue.get(at + 1..).unwrap_or_default();
             // What the player waits for behind its position is not played in any time.
             let is_overdue = requested == Some(number) && queued.ends_us < position_us;
             if is_overdue || self.is_urgent(queue, queued, position_us) {
-                if self.has_failed(now, number) {
-                    continue;
-                }
-                if self.loading.len() < self.policy.http_max || self.abort_later(later, actions) {
-                    self.stop_receiving(now, number);
-                    self.load(number, actions);
-                } else if !self.is_receiving(number)
-                    && (self.receiving.len() < self.policy.peers_max || self.stop_later(now, later))
-                {
-                    self.ask(now, number);
-                }
+                self.load_soon(now, number, later, actions);
             } else if !self.is_receiving(number)
-                && self.neighbours.announced(now, number) == Some(Announced::Loaded)
-                && (self.receiving.len() < self.policy.peers_max || self.stop_later(now, later))
+                && overview.loaded.contains(number)
+                && self.has_place(now, later)
             {
                 self.ask(now, number);
             }
         }
+        // What the server may not send is looked at as far as somebody has one after the other.
+        let far = queue.get(from_server.len()..).unwrap_or_default();
+        let reached = far.iter().take_while(|queued| overview.has(queued.number)).count();
+        let rest = queue.get(soon..from_server.len() + reached).unwrap_or_default();
+        let mut asked = 0;
+        for number in overview.loaded.without(&self.held.numbers().clone()) {
+            let Some(at) = place_in(rest, number) else { continue };
+            if self.loading.contains(&number) || self.is_receiving(number) {
+                continue;
+            }
+            asked += 1;
+            if asked > ASKS_MAX || !self.has_place(now, rest.get(at + 1..).unwrap_or_default()) {
+                break;
+            }
+            self.ask(now, number);
+        }
+    }
+
+    /// Loads what is played soon from the server, or where that has too much to send, from a
+    /// neighbour.
+    fn load_soon(
+        &mut self,
+        now: Instant,
+        number: u64,
+        later: &[Queued],
+        actions: &mut Vec<Action>,
+    ) {
+        if self.has_failed(now, number) {
+            return;
+        }
+        if self.loading.len() < self.policy.http_max || self.abort_later(later, actions) {
+            self.stop_receiving(now, number);
+            self.load(number, actions);
+        } else if !self.is_receiving(number) && self.has_place(now, later) {
+            self.ask(now, number);
+        }
+    }
+
+    /// Whether another segment may come from neighbours: there is a place for it, or one of those
+    /// that come after it makes place.
+    fn has_place(&mut self, now: Instant, later: &[Queued]) -> bool {
+        self.receiving.len() < self.policy.peers_max || self.stop_later(now, later)
     }
 
     fn is_urgent(&self, queue: &[Queued], queued: &Queued, position_us: i64) -> bool {
@@ -445,42 +497,40 @@ impl Loader {
     }
 
     /// Loads something from the server that nobody has, by chance.
-    fn draw(
-        &mut self,
-        now: Instant,
-        queue: &[Queued],
-        position_us: i64,
-        actions: &mut Vec<Action>,
-    ) {
+    fn draw(&mut self, now: Instant, outlook: Outlook<'_>, actions: &mut Vec<Action>) {
         let peers = self.neighbours.degree(now);
         if self.loading.len() >= self.policy.http_max
             || self.policy.only_sharers_draw && !self.shares
             || !self.policy.draws_alone && peers == 0
+            || self.room() != Room::Enough
         {
             return;
         }
-        let mut open: Vec<u64> = Vec::new();
+        let Outlook { queue, from_server, position_us, .. } = outlook;
+        let Some(within) = numbers_of(from_server) else { return };
+        let overview = self.neighbours.overview(now, &within);
+        self.forgive(now);
         let is_near = |queued: &Queued| {
             let within = self.policy.draws_within;
             within.is_none_or(|count| segments_before(queue, queued, position_us) < count)
         };
-        let ahead = queue.iter().filter(|queued| queued.ends_us >= position_us && is_near(queued));
-        let ahead: Vec<u64> = ahead.map(|queued| queued.number).collect();
-        for number in ahead {
-            let is_there = self.held.contains_key(&number) || self.loading.contains(&number);
-            if !is_there
+        let is_open = |number: u64| {
+            !self.held.has(number)
+                && !self.loading.contains(&number)
                 && !self.is_receiving(number)
-                && !self.has_failed(now, number)
-                && self.neighbours.announced(now, number).is_none()
-            {
-                open.push(number);
-            }
-        }
+                && !self.is_given_up(number)
+                && !overview.has(number)
+        };
+        let most = match self.policy.random {
+            Random::ByPeers => self.policy.http_max * (peers + 1),
+            Random::Each { .. } => usize::MAX,
+        };
+        let ahead = from_server.iter().filter(|queued| queued.ends_us >= position_us);
+        let open = ahead.filter(|queued| is_near(queued) && is_open(queued.number));
+        let mut open: Vec<u64> = open.map(|queued| queued.number).take(most).collect();
         match self.policy.random {
             Random::ByPeers => {
-                let all = peers + 1;
-                open.truncate(self.policy.http_max * all);
-                let mut expected = open.len() as f64 / all as f64;
+                let mut expected = open.len() as f64 / (peers + 1) as f64;
                 self.rng.shuffle(&mut open);
                 for number in open {
                     if expected <= 0.0 || self.loading.len() >= self.policy.http_max {

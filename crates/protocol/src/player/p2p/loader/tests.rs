@@ -2,7 +2,7 @@
 
 use throng_scenario::{PeerConfig, PeerEngine, PeerPreset};
 
-use super::super::swarm::{CONNECT_TIME, Swarms};
+use super::super::swarm::{Announced, CONNECT_TIME, Swarms};
 use super::*;
 
 /// As PeerTube: 4 s, and 20 s behind the end.
@@ -306,33 +306,58 @@ fn engine_2_2_announces_what_has_come_when_it_announces_the_next_time() {
     }
 }
 
-/// The segments of a recording of 4 s each.
-fn recording() -> Vec<Queued> {
+/// The first segments of a recording, of 4 s each.
+fn recording(count: u64) -> Vec<Queued> {
     let segment = |number: u64| Queued {
         number,
         starts_us: number as i64 * SEGMENT_US,
         ends_us: (number as i64 + 1) * SEGMENT_US,
     };
-    (0..60).map(segment).collect()
+    (0..count).map(segment).collect()
 }
 
-/// What a viewer alone loads of a recording within a minute in which it plays nothing, in order.
-fn alone(engine: PeerEngine, is_live: bool) -> Vec<u64> {
-    let (swarms, start) = (Swarms::default(), Instant::now());
+/// A viewer who plays nothing, and another one with whom it is connected, and who has the first
+/// `has` segments.
+fn pair(
+    (engine, is_live): (PeerEngine, bool),
+    start: Instant,
+    has: u64,
+) -> (Loader, super::super::swarm::Membership) {
     let config = PeerConfig { engine, ..PeerConfig::preset(PeerPreset::Lan) };
-    let membership = swarms.swarm("a").enter(1, true, None);
-    let policy = Policy::new(&config, is_live);
-    let mut loader = Loader::new(policy, true, Neighbours::new(membership, None), 1);
-    let (queue, mut loaded) = (recording(), Vec::new());
-    for tick in 0..600 {
-        let now = start + STEP * tick;
-        for action in loader.pump(now, &queue, None, 0, &mut |_, _| true) {
+    let swarm = Swarms::default().swarm("a");
+    let [other, membership] = [1, 2].map(|number| swarm.enter(number, true, None));
+    other.connect(membership.id(), start, 9);
+    (0..has).for_each(|number| {
+        other.keep(start, number, WholeSegment::opaque(9));
+    });
+    other.announce(&[]);
+    let neighbours = Neighbours::new(membership, None);
+    (Loader::new(Policy::new(&config, is_live), true, neighbours, 1), other)
+}
+
+/// What it loads from the server within so many steps, in order, of segments of so many bytes.
+fn loads(
+    loader: &mut Loader,
+    (queue, bytes): (&[Queued], u64),
+    moments: impl Iterator<Item = Instant>,
+) -> Vec<u64> {
+    let mut loaded = Vec::new();
+    for now in moments {
+        for action in loader.pump(now, queue, None, 0, &mut |_, _| true) {
             let Action::Load(number) = action else { panic!("nothing is given up") };
-            loader.loaded(now, number, WholeSegment::opaque(9));
+            loader.loaded(now, number, WholeSegment::opaque(bytes));
             loaded.push(number);
         }
     }
     loaded
+}
+
+/// What a viewer alone loads of a recording within a minute in which it plays nothing, in order.
+fn alone(engine: PeerEngine, is_live: bool) -> Vec<u64> {
+    let start = Instant::now();
+    let (mut loader, other) = pair((engine, is_live), start, 0);
+    drop(other);
+    loads(&mut loader, (&recording(60), 9), (0..600).map(|tick| start + STEP * tick))
 }
 
 #[test]
@@ -344,24 +369,49 @@ fn of_a_recording_a_viewer_alone_loads_what_it_plays_next_and_nothing_by_chance(
     assert!(live.len() > 10, "of a live stream by chance too, though nobody is there: {live:?}");
 }
 
+/// The moments of so many seconds.
+fn seconds(start: Instant, count: u64) -> impl Iterator<Item = Instant> {
+    (0..count).map(move |second| start + Duration::from_secs(second))
+}
+
 #[test]
 fn of_a_recording_chance_takes_what_is_played_soon() {
-    let (swarms, start) = (Swarms::default(), Instant::now());
-    let engine = PeerEngine::V06;
-    let config = PeerConfig { engine, ..PeerConfig::preset(PeerPreset::Lan) };
-    let enter = |number| swarms.swarm("a").enter(number, true, None);
-    let (other, membership) = (enter(1), enter(2));
-    other.connect(membership.id(), start, 9);
-    let policy = Policy::new(&config, false);
-    let mut loader = Loader::new(policy, true, Neighbours::new(membership, None), 1);
-    let (queue, mut loaded) = (recording(), std::collections::BTreeSet::new());
-    for tick in 0..6_000 {
-        let now = start + CONNECT_TIME + STEP * tick;
-        for action in loader.pump(now, &queue, None, 0, &mut |_, _| true) {
-            let Action::Load(number) = action else { panic!("nothing is given up") };
-            loader.loaded(now, number, WholeSegment::opaque(9));
-            loaded.insert(number);
-        }
+    for (engine, expect) in [(PeerEngine::V06, 10), (PeerEngine::V22, 751)] {
+        let start = Instant::now();
+        let (mut loader, _other) = pair((engine, false), start, 0);
+        let queue = recording(2_000);
+        let loaded: std::collections::BTreeSet<u64> =
+            loads(&mut loader, (&queue, 9), seconds(start, 3_000)).into_iter().collect();
+        // `httpDownloadMaxPriority` 9, and `httpDownloadTimeWindow` 3000 s.
+        assert!(loaded.iter().copied().eq(0..expect), "{}: {}", engine.name(), loaded.len());
     }
-    assert!(loaded.into_iter().eq(0..10), "httpDownloadMaxPriority 9");
+}
+
+#[test]
+fn of_a_recording_peers_send_what_is_played_within_their_window() {
+    // Of what is urgent the server sends as much at a time as it may.
+    for (engine, from_server, expect) in
+        [(PeerEngine::V06, vec![0], 50), (PeerEngine::V22, vec![0, 1], 1_501)]
+    {
+        let start = Instant::now();
+        let (mut loader, _other) = pair((engine, false), start, 2_000);
+        let queue = recording(2_000);
+        let loaded = loads(&mut loader, (&queue, 9), seconds(start, 120));
+        assert_eq!(loaded, from_server, "{}", engine.name());
+        let held = (0..2_000).take_while(|number| loader.held(*number).is_some()).count();
+        // `p2pDownloadMaxPriority` 50, and `p2pDownloadTimeWindow` 6000 s.
+        assert_eq!(held, expect, "{}", engine.name());
+        assert_eq!(loader.take_received().segments, (expect - loaded.len()) as u64);
+    }
+}
+
+#[test]
+fn what_is_loaded_ahead_leaves_a_tenth_of_the_storage() {
+    let start = Instant::now();
+    let (mut loader, _other) = pair((PeerEngine::V22, false), start, 0);
+    let queue = recording(2_000);
+    let bytes = 10_000_000;
+    let loaded = loads(&mut loader, (&queue, bytes), seconds(start, 3_000));
+    // 966 MB of `segmentMemoryStorageLimit`; a draw loads two.
+    assert!((97..=98).contains(&loaded.len()), "{}", loaded.len());
 }
