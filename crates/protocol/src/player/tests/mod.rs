@@ -36,6 +36,7 @@ mod movie;
 mod packed_audio;
 mod page;
 mod playing;
+mod recording_with_peers;
 mod segmented;
 mod short_segments;
 mod sizes;

@@ -10,25 +10,22 @@ use super::{QueueKey, SegmentLane, Step};
 use crate::player::download::transfer::TransferError;
 use crate::player::lane::Context;
 use crate::player::lane::segment_download::SegmentDownload;
-use crate::player::manifest::presentation::{Cursor, Found, Segment, Segments};
+use crate::player::manifest::presentation::{Cursor, Segment, Segments};
 use crate::player::p2p::{Found as FoundPeer, PeerLane, Queued, Shelf};
 
 /// How long played segments of live streams are kept for others (`highDemandTimeWindow` behind the
 /// position).
 const SHARED_BEHIND_US: i64 = 4_000_000;
 
-/// Segments that are looked at ahead of playback.
-const QUEUE_MAX: usize = 64;
+/// Segments that are looked at ahead of playback: as many as engines look at of PeerTube's
+/// recordings, which have segments of four seconds.
+const QUEUE_MAX: usize = 1_500;
 
 impl SegmentLane {
-    /// Whether `segment` is one that peers have: a whole one, which is not encrypted.
+    /// Whether `segment` is one that peers have: a whole one.
     pub(super) fn is_for_peers(&self, now: Instant, segment: &Segment, after: Cursor) -> bool {
         let is_on = self.peers.as_ref().is_some_and(|peers| peers.is_on(now));
-        is_on
-            && !segment.is_progressive
-            && segment.key.is_none()
-            && segment.media.range.is_none()
-            && after.part == 0
+        is_on && is_shareable(segment) && after.part == 0
     }
 
     /// Whether playback waits for peers, and not for the server.
@@ -130,22 +127,19 @@ impl SegmentLane {
             self.queue = (queue, None);
             return;
         };
-        let mut next = Cursor::at(self.next.segment);
-        while queue.len() < QUEUE_MAX {
-            match segments.find(next, false) {
-                Found::Piece(segment, after) => {
-                    let ends_us = segment.starts_us.saturating_add_unsigned(segment.duration_us);
-                    queue.push(Queued {
-                        number: next.segment,
-                        starts_us: segment.starts_us,
-                        ends_us,
-                    });
-                    next = after;
-                }
-                Found::Gap(after) | Found::Broken(_, after) => next = after,
-                Found::Later | Found::Gone(_) | Found::End => break,
+        // What cannot be read before something else was loaded is not asked for before.
+        let init = self.init.as_ref().map(|(init, _)| init);
+        segments.each_from(self.next.segment, &mut |number: u64, segment: &Segment| {
+            if segment.init.is_some() && segment.init.as_ref() != init {
+                return false;
             }
-        }
+            if is_shareable(segment) {
+                let starts_us = segment.starts_us;
+                let ends_us = starts_us.saturating_add_unsigned(segment.duration_us);
+                queue.push(Queued { number, starts_us, ends_us });
+            }
+            queue.len() < QUEUE_MAX
+        });
         self.queue = (queue, Some(key));
     }
 
@@ -183,4 +177,10 @@ impl SegmentLane {
                 .map(|((_, discontinuity), program)| (*discontinuity, program)),
         }
     }
+}
+
+/// Whether peers may have it: a file or a part of one with an end, which is not encrypted.
+fn is_shareable(segment: &Segment) -> bool {
+    let has_end = segment.media.range.is_none_or(|(_, last)| last < u64::MAX);
+    has_end && !segment.is_progressive && segment.key.is_none()
 }

@@ -141,6 +141,8 @@ impl SegmentLane {
                 };
                 self.tracks.announce(now, context, init.tracks());
                 self.init = Some((resource, init));
+                // What can be read with it may be asked for.
+                self.queue.1 = None;
             }
             Step::Key(whole, url) => {
                 let Ok(key) = <[u8; KEY_LEN]>::try_from(whole.bytes()) else {
