@@ -2,7 +2,7 @@
 # An evening on PeerTube with real parts on this machine: live-stand's encoder, relay and packager,
 # nginx, and Node and Prosody as a PeerTube with the livechat plugin runs them.
 #   stand.sh start [OPTION]... [DIR]           starts what does not run yet, waits until each serves
-#      --version 5|6|8|9, --waiting, --early-hashes, --object-storage, --tiny
+#      --version 5|6|8|9, --waiting, --recording, --early-hashes, --object-storage, --tiny
 #   stand.sh state waiting|live|ended|recorded [DIR]
 #                                              changes the live's state, and tells the viewers;
 #                                              recorded: the page has a recording of ten minutes
@@ -20,7 +20,7 @@
 set -euo pipefail
 
 explain() { sed -n '4,15s/^#   //p' "$0" >&2; exit 2; }
-action=${1:-} peertube=8 state=live early= objects= tiny= dir= to=
+action=${1:-} peertube=8 state=live early= objects= tiny= dir= to= recorded=600
 [[ $# -gt 0 ]] && shift
 [[ $action != state ]] || {
   to=${1:-}; [[ $to =~ ^(waiting|live|ended|recorded)$ ]] || explain; shift
@@ -32,6 +32,8 @@ while [[ $# -gt 0 ]]; do
   case $1 in
     --version) peertube=${2:-}; [[ $peertube =~ ^[5689]$ ]] || explain; shift ;;
     --waiting) state=waiting ;;
+    # Two minutes of it, for tests.
+    --recording) state=recorded recorded=120 ;;
     --early-hashes) early=yes ;;
     --object-storage) objects=yes ;;
     --tiny) tiny=yes ;;
@@ -56,9 +58,6 @@ width=426 height=240 rate=300k gop=50 letters=22 lower=256:144 lower_rate=150k
 parts=(packager peertube prosody encoder s3 nginx)
 values=("NODE $node" "PROSODY $prosody" "DOMAIN $domain" "UUID $uuid" "HERE $here")
 
-# Seconds of the recording.
-recorded=600
-
 # What browsers load, below /client/.
 client() {
   local from=$packages/node_modules to=$dir/client
@@ -76,7 +75,7 @@ client() {
 # upload, in the order of its playlist.
 write_config() {
   local www=$dir/www/streaming-playlists/hls/$uuid
-  DIR=$dir HERE=$here PACKAGES=$packages WWW=$www STREAM=$stream STATE=$state EARLY=$early \
+  DIR=$dir HERE=$here PACKAGES=$packages WWW=$www STREAM=$stream STATE=${state/recorded/waiting} EARLY=$early \
     VERSION=$peertube UUID=$uuid DOMAIN=$domain \
     HTTP=$http HTTPS=$https NODE=$node PROSODY=$prosody S3=${objects:+$s3} \
     HEIGHT=$height LOWER=$lower RATE=$lower_rate UPPER_RATE=$rate GOP=$gop \
@@ -152,11 +151,14 @@ start() {
   fi
   part peertube node "$here/peertube.mjs" "$dir/conf/peertube.json"
   wait_for peertube "answer on port $node" url "$control/counters"
-  if [[ $state == live ]]; then
-    wait_for peertube "live" shows '"state":"live"' "$control/counters"
-  fi
+  case $state in
+    live) wait_for peertube "live" shows '"state":"live"' "$control/counters" ;;
+    recorded) change_state recorded >/dev/null ;;
+  esac
   urls
 }
+
+change_state() { url --max-time 300 --json "{\"state\":\"$1\"}" "$control/state"; }
 
 # Where players find the live.
 playlist() {
@@ -206,6 +208,6 @@ case $asked in
   thaw) signal "$to" CONT ;;
   counters) url "$control/counters"; echo ;;
   take) "$here/compare.py" --take "$control" "$dir/logs/access.log" ;;
-  state) url --max-time 300 --json "{\"state\":\"$to\"}" "$control/state"; echo ;;
+  state) change_state "$to"; echo ;;
   *) explain ;;
 esac

@@ -20,6 +20,9 @@ const PROGRAMS: [&str; 6] = ["ffmpeg", "nginx", "node", "npm", "prosody", "opens
 /// The option of its script with which the live is on object storage.
 pub const OBJECT_STORAGE: &str = "--object-storage";
 
+/// The option of its script with which the video is a recording, whose segments are byte ranges.
+pub const RECORDING: &str = "--recording";
+
 /// The name of its video in URLs.
 const VIDEO: &str = "kEsjeaVCtdtvQpW4d9ndbm";
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use throng_sim::evening::{Evening, OBJECT_STORAGE};
+use throng_sim::evening::{Evening, OBJECT_STORAGE, RECORDING};
 
 use crate::throng::{Ran, Running, figure, plain, valid};
 
@@ -184,6 +184,41 @@ fn viewers_with_data_channels_exchange_segments_with_a_real_browser() {
     let between = sent - of_tab("p2p_bytes");
     assert!(received > between, "{received} of {between}: {tab:#}\n{ran}");
     assert!(ran.stdout.contains("  channels "), "{ran}");
+}
+
+/// One tab of Chromium and three viewers of throng with data channels, of a recording whose
+/// segments are ranges of a file. A minute and a half: the server starts, the browser stays for
+/// 60 s.
+#[test]
+fn viewers_of_a_recording_exchange_its_ranges_with_a_real_browser() {
+    let Some(first) = Evening::start(&[RECORDING]).unwrap() else { return };
+    let mut evening = Some(first);
+    let (ran, tab) = valid(|| {
+        let evening = evening.take().or_else(|| Evening::start(&[RECORDING]).unwrap());
+        let evening = evening.expect("it was there before");
+        let (_folder, path) =
+            scenario_of(&evening, 3, 45, "player = { p2p = { data_channels = 1.0 } }");
+        std::thread::scope(|scope| {
+            let tab = scope.spawn(|| evening.browse(1, 60).unwrap());
+            // It has what is played within 15 s, and nobody to get the rest from.
+            std::thread::sleep(Duration::from_secs(10));
+            let ran = Running::start(None, &["run", &path.display().to_string()]).wait();
+            (ran, tab.join().unwrap())
+        })
+    });
+    let Some(tab) = tab else { return };
+    let ran = ran.expect_code(0);
+    let (summary, tab) = (ran.summary(), &tab["players"][0]);
+    let of_tab = |name: &str| tab[name].as_f64().unwrap_or_else(|| panic!("{name}: {tab:#}"));
+    assert!(of_tab("position") > 10.0 && of_tab("most_peers") >= 1.0, "{tab:#}\n{ran}");
+    assert_eq!(of_tab("sha_wrong"), 0.0, "{tab:#}");
+    assert!(!ran.to_string().contains("another SHA-256"), "{ran}");
+    assert_eq!(figure(&summary, "playback.peers.hash_reloads"), 0.0, "{ran}");
+    // What nobody has is drawn: who has more to give differs from run to run.
+    assert!(of_tab("p2p_bytes") + of_tab("p2p_uploaded") > 0.0, "{tab:#}\n{ran}");
+    assert!(figure(&summary, "playback.peers.channel_sent_bytes") >= of_tab("p2p_bytes"), "{ran}");
+    let ratio = figure(&summary, "playback.peers.ratio");
+    assert!((0.3..0.95).contains(&ratio), "{ratio}: {ran}");
 }
 
 /// 70 s: the server starts, and the run of 40 s follows 5 s of the idle server.

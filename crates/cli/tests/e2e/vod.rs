@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use serde_json::Value;
+use aws_lc_rs::digest;
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use throng_observation::MediaKind;
 use throng_observation::run::RunData;
@@ -190,4 +191,57 @@ fn a_server_below_the_bitrate_of_the_file_stalls_its_viewers_and_fails_the_objec
     let playing = url.replace("h264.ts", "missing.ts");
     let ran = view(&playing, 2, 2, "", &[]);
     assert!(ran.stdout.contains("http_404"), "{ran}");
+}
+
+/// A recording of 40 s as PeerTube keeps it: one file of fragmented MP4, whose segments of 2 s are
+/// ranges of it, and the list of their hashes (`updateSha256VODSegments` of its `lib/hls.ts`).
+fn recording_in_ranges(folder: &Path) -> bool {
+    let mut command = Command::new("ffmpeg");
+    let arguments = "-v error -f lavfi -i testsrc2=s=160x90:r=10:d=40 -f lavfi -i sine=d=40 \
+                     -c:v libx264 -preset ultrafast -g 20 -b:v 300k -c:a aac -b:a 48k -f hls \
+                     -hls_time 2 -hls_playlist_type vod -hls_segment_type fmp4 \
+                     -hls_flags single_file film.m3u8";
+    let made = command.args(arguments.split_whitespace()).current_dir(folder).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return false;
+    }
+    let playlist = std::fs::read_to_string(folder.join("film.m3u8")).unwrap();
+    let name = playlist.lines().find(|line| !line.starts_with('#')).unwrap();
+    let file = std::fs::read(folder.join(name)).unwrap();
+    let mut hashes = Map::new();
+    for range in playlist.lines().filter_map(|line| line.strip_prefix("#EXT-X-BYTERANGE:")) {
+        let (count, first) = range.split_once('@').unwrap();
+        let [count, first]: [usize; 2] = [count, first].map(|number| number.parse().unwrap());
+        let hash = digest::digest(&digest::SHA256, &file[first..first + count]);
+        let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        hashes.insert(format!("{first}-{}", first + count - 1), hash.into());
+    }
+    assert!((20..=21).contains(&hashes.len()), "{playlist}");
+    std::fs::write(folder.join("segments-sha256.json"), json!({ name: hashes }).to_string())
+        .unwrap();
+    let master = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=400000,RESOLUTION=160x90\nfilm.m3u8\n";
+    std::fs::write(folder.join("master.m3u8"), master).unwrap();
+    true
+}
+
+/// Ten seconds. Each loads what is played within 15 s from the server, and what the others have of
+/// the rest from them.
+#[test]
+fn viewers_of_a_recording_in_ranges_get_them_from_each_other() {
+    // What is said where ffmpeg is missing.
+    let folder = tempfile::tempdir().unwrap();
+    if site().is_none() || !Nginx::is_installed() || !recording_in_ranges(folder.path()) {
+        return;
+    }
+    let nginx = Nginx::serving(folder.path()).unwrap();
+    let of = |file: &str| url("http", nginx.plain_address(), file);
+    let player =
+        format!("p2p = {{ hashes = \"{}\" }}, buffer = \"10s\"", of("segments-sha256.json"));
+    let ran = view(&of("master.m3u8"), 8, 10, &player, &[]).expect_code(0);
+    let summary = assert_plays(&ran, 8, "http1");
+    assert_eq!(figure(&summary, "playback.requests_failed"), 0.0, "{ran}");
+    assert_eq!(figure(&summary, "playback.peers.hash_reloads"), 0.0, "{ran}");
+    // Of 20 segments eight are played within 15 s, and up to twelve in the run.
+    let ratio = figure(&summary, "playback.peers.ratio");
+    assert!((0.25..0.65).contains(&ratio), "{ratio}: {ran}");
 }
