@@ -27,7 +27,8 @@ const SERVER: &str = include_str!("oven_media_engine.xml");
 const LOGGER: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Logger version=\"2\">\
     <Path>@WORK@</Path><Tag name=\".*\" level=\"info\" /></Logger>\n";
 
-/// Starts it with the application `app`.
+/// Starts it with two applications: `app`, whose sound is AAC and Opus, and `browsers`, which passes
+/// on what comes by WHIP as it is. This build encodes no AAC.
 ///
 /// # Errors
 /// When it is not installed or does not come up.
@@ -57,7 +58,7 @@ fn ask(server: &RealServer<'_>, path: &str) -> Result<serde_json::Value, SimErro
     json(&server.get(API_PORT, path, &format!("Authorization: Basic {token}\r\n"))?)
 }
 
-/// Bytes that the application has sent.
+/// Bytes that `app` has sent.
 ///
 /// # Errors
 /// When it does not answer.
@@ -66,11 +67,11 @@ pub fn sent_bytes(server: &RealServer<'_>) -> Result<f64, SimError> {
     Ok(sum_of(&answer["response"], "totalBytesOut"))
 }
 
-/// Bytes of a stream of the application that it has received.
+/// Bytes of a stream (`APPLICATION/streams/STREAM`) that it has received.
 ///
 /// # Errors
 /// When it does not answer, or does not have the stream.
 pub fn received_bytes(server: &RealServer<'_>, stream: &str) -> Result<f64, SimError> {
-    let path = format!("/v1/stats/current/vhosts/default/apps/app/streams/{stream}");
+    let path = format!("/v1/stats/current/vhosts/default/apps/{stream}");
     Ok(sum_of(&ask(server, &path)?["response"], "totalBytesIn"))
 }

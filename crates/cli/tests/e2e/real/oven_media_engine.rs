@@ -54,26 +54,25 @@ fn oven_media_engine_takes_what_throng_publishes_and_passes_it_on() {
     let of = &server;
     let received =
         |stream: &'static str| Box::new(move || received_bytes(of, stream).unwrap_or(0.0));
-    let by_webrtc =
-        |stream: &str| View::of("WebRTC", format!("ws://{ADDRESS}:{PORT}/app/{stream}"));
+    let by_webrtc = |stream: &str| View::of("WebRTC", format!("ws://{ADDRESS}:{PORT}/{stream}"));
     let streams = [
         Published {
             protocol: "publishing by RTMP",
             url: format!("publish+rtmp://{ADDRESS}:{RTMP_PORT}/app/fromrtmp"),
-            viewers: by_webrtc("fromrtmp"),
-            received: received("fromrtmp"),
+            viewers: by_webrtc("app/fromrtmp"),
+            received: received("app/streams/fromrtmp"),
         },
         Published {
             protocol: "publishing by SRT",
             url: format!("publish+srt://{ADDRESS}:{SRT_PORT}?streamid=default/app/fromsrt"),
-            viewers: by_webrtc("fromsrt"),
-            received: received("fromsrt"),
+            viewers: by_webrtc("app/fromsrt"),
+            received: received("app/streams/fromsrt"),
         },
         Published {
             protocol: "publishing by WHIP",
-            url: format!("whip+http://{ADDRESS}:{PORT}/app/fromwhip?direction=whip"),
-            viewers: by_webrtc("fromwhip"),
-            received: received("fromwhip"),
+            url: format!("whip+http://{ADDRESS}:{PORT}/browsers/fromwhip?direction=whip"),
+            viewers: by_webrtc("browsers/fromwhip"),
+            received: received("browsers/streams/fromwhip"),
         },
     ];
     table::has("OvenMediaEngine", table::Part::Published, &all_are_played(&server, &streams));

@@ -11,6 +11,7 @@ mod mediamtx;
 mod oven_media_engine;
 mod srs;
 
+use throng_sim::namespace::Namespace;
 use throng_sim::real::RealServer;
 
 use crate::throng::{Ran, run};
@@ -31,9 +32,15 @@ impl Limit {
     /// Lets a crowd come while the server and its log are watched.
     #[track_caller]
     fn is_met(&self, server: &RealServer<'_>, crowd: &[&str]) -> Ran {
+        self.is_met_from(server.namespace(), server, crowd)
+    }
+
+    /// As [`Self::is_met`], of a crowd in another namespace.
+    #[track_caller]
+    fn is_met_from(&self, crowds: &Namespace, server: &RealServer<'_>, crowd: &[&str]) -> Ran {
         let watch = format!("pid={},logs={}", server.pid(), server.file("log").display());
         let arguments = [crowd, &["--watch", watch.as_str()]].concat();
-        let ran = run(Some(server.namespace()), &arguments);
+        let ran = run(Some(crowds), &arguments);
         let (summary, log) = (ran.summary(), server.log());
         if let Some((line, pattern)) = self.log {
             assert!(log.contains(line), "it did not log {line}\n{ran}\n{log}");

@@ -258,12 +258,12 @@ fn pieces_leave_room_for_what_is_said_and_nothing_that_is_said_is_lost() {
     let sent = has.channels.take_counters().sent_bytes;
     assert!((1..200_000).contains(&sent), "a segment fills no buffer: {sent}");
     // More than the channel takes at once, though the peer reads nothing at the moment.
-    let said = PeerCommand::Announcement {
+    let announcement = PeerCommand::Announcement {
         loaded: (0..2_000).map(|n| n * 1_000).collect(),
         loading: vec![],
     };
     for _ in 0..200 {
-        has.channels.connections[0].say(&said).unwrap();
+        has.channels.connections[0].say(&announcement).unwrap();
     }
     has.holdings.loaded.insert(105);
     has.channels.holdings_changed();
