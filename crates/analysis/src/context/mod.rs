@@ -161,14 +161,14 @@ impl<'a> Context<'a> {
         Some((series, self.median(&series)))
     }
 
-    /// The same among the series that grew with the load, if any did: a series that is as high at
-    /// any load would hide them.
+    /// The series that grew most with the load, if any did: one that is as high at any load would
+    /// hide them.
     pub(crate) fn top_grown(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading)> {
         let list =
             self.host.metric(metric.name).iter().map(|series| (*series, self.median(series)));
         let grown = list.filter(|(_, reading)| reading.change(metric.unit) == Change::Grew);
-        let top = grown.max_by(|a, b| a.1.fail().total_cmp(&b.1.fail()));
-        top.or_else(|| self.top(metric))
+        let by = |reading: &Reading| reading.growth_at_failure();
+        grown.max_by(|a, b| by(&a.1).total_cmp(&by(&b.1))).or_else(|| self.top(metric))
     }
 
     /// The series of the metric that is nearest to its limit at the onset, its values, and the

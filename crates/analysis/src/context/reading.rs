@@ -87,6 +87,11 @@ impl Reading {
         self.base.or(self.pass)
     }
 
+    /// By how much it is higher under the failing load than before.
+    pub(crate) fn growth_at_failure(&self) -> f64 {
+        self.fail() - self.before().unwrap_or(0.0)
+    }
+
     /// Whether it is higher under the failing load than before.
     pub(crate) fn change(&self, unit: Unit) -> Change {
         self.change_by(unit, steps(unit))

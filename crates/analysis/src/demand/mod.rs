@@ -59,7 +59,7 @@ pub enum Resource {
     Quota,
     /// The CPU that serves most soft interrupts.
     SoftirqCore,
-    /// What the busiest interface sends, bytes a second.
+    /// What the interface that sends the load sends, bytes a second.
     NicSent,
     /// What it sends, packets a second.
     NicSentPackets,
@@ -71,7 +71,7 @@ pub enum Resource {
     Descriptors,
     /// Resident memory of a process, bytes.
     Memory,
-    /// What is read from the busiest disk, bytes a second.
+    /// What is read from the disk that the load reads, bytes a second.
     DiskRead,
     /// UDP sockets.
     UdpSockets,

@@ -26,19 +26,19 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow])
         host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some())
     {
         all.push(of_one(group, loads, Resource::Quota, "", "ratio"));
-    } else if let Some(quota) = busiest(host, &metric::CGROUP_CPU_QUOTA, loads) {
+    } else if let Some(quota) = most_grown(host, &metric::CGROUP_CPU_QUOTA, loads) {
         // The CPU time of the group is counted in another hierarchy than it is limited: the watched
         // processes are used.
         let cores = loads.last().and_then(|load| quota.mean(load.window));
         all.push(of_sum(host, loads, &metric::PROCESS_CPU, Resource::Quota, cores));
     }
-    if let Some(core) = busiest(host, &metric::CORE_SOFTIRQ, loads) {
+    if let Some(core) = most_grown(host, &metric::CORE_SOFTIRQ, loads) {
         let mut core = of_one(core, loads, Resource::SoftirqCore, core.label("cpu"), "ratio");
         core.limit = Some(1.0);
         all.push(core);
     }
     all.extend(network(host, loads));
-    if let Some(disk) = busiest(host, &metric::DISK_READ_BYTES, loads) {
+    if let Some(disk) = most_grown(host, &metric::DISK_READ_BYTES, loads) {
         all.push(of_one(disk, loads, Resource::DiskRead, disk.label("device"), "B/s"));
     }
     for (metric, resource) in [
@@ -136,14 +136,19 @@ fn at_the_top(series: &MeasuredSeries<'_>, loads: &[LoadWindow]) -> f64 {
     loads.last().and_then(|load| series.mean(load.window)).unwrap_or(0.0)
 }
 
-/// The series that is highest at the largest load.
-fn busiest<'a, 'b>(
+/// The series that grew most from the smallest load, or none at all, to the largest.
+fn most_grown<'a, 'b>(
     host: &'b Host<'a>,
     metric: &Metric,
     loads: &[LoadWindow],
 ) -> Option<&'b MeasuredSeries<'a>> {
     let list = host.metric(metric.name).iter();
-    list.max_by(|a, b| at_the_top(a, loads).total_cmp(&at_the_top(b, loads)))
+    let at_first = |series: &MeasuredSeries<'_>| {
+        let first = loads.first().filter(|_| loads.len() > 1);
+        first.and_then(|load| series.mean(load.window)).unwrap_or(0.0)
+    };
+    let growth = |series: &MeasuredSeries<'_>| at_the_top(series, loads) - at_first(series);
+    list.max_by(|a, b| growth(a).total_cmp(&growth(b)))
 }
 
 fn threads(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow]) -> Vec<Used> {
@@ -233,7 +238,7 @@ pub(crate) fn memory_limit(host: &Host<'_>) -> Option<f64> {
 
 fn network(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
     let Some(interface) =
-        busiest(host, &metric::NIC_TX_BYTES, loads).map(|series| series.label("interface"))
+        most_grown(host, &metric::NIC_TX_BYTES, loads).map(|series| series.label("interface"))
     else {
         return Vec::new();
     };

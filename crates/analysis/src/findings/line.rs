@@ -20,7 +20,7 @@ const DROPS_MIN: f64 = 1.0;
 /// one per packet most packets waited, also if bursts are over before the backlog is read.
 const OVERLIMITS_MIN: f64 = 1.0;
 
-/// The busiest interface and its queue.
+/// An interface and its queue.
 struct Line<'a> {
     series: MeasuredSeries<'a>,
     interface: &'a str,
@@ -35,8 +35,21 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn busiest(context: &Context<'a>) -> Option<Self> {
-        let (series, sent) = context.top(&metric::NIC_TX_BYTES)?;
+    /// The interface that holds packets back. If there is none, that which sends the load: what
+    /// feeds the server may come by one that is busier.
+    fn of_load(context: &Context<'a>) -> Option<Self> {
+        let all = context.host.metric(metric::NIC_TX_BYTES.name).iter();
+        let lines = all.map(|series| Self::of(context, *series));
+        let rank =
+            |line: &Self| (line.is_full() || line.is_shaped(), line.sent.growth_at_failure());
+        lines.max_by(|a, b| {
+            let (a, b) = (rank(a), rank(b));
+            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
+        })
+    }
+
+    fn of(context: &Context<'a>, series: MeasuredSeries<'a>) -> Self {
+        let sent = context.median(&series);
         let interface = series.label("interface");
         let mean = |series: &MeasuredSeries<'_>| Reading {
             fail: [context.fail.window, context.onset]
@@ -52,7 +65,7 @@ impl<'a> Line<'a> {
         };
         let overlimits = worst(&metric::QDISC_OVERLIMITS, &mean);
         let packets = on_interface(context, &metric::NIC_TX_PACKETS, interface).first().map(mean);
-        Some(Self {
+        Self {
             series,
             interface,
             sent,
@@ -64,11 +77,15 @@ impl<'a> Line<'a> {
             overlimits,
             delayed: overlimits
                 .with(packets.unwrap_or_default(), |delayed, sent| delayed / sent.max(1.0)),
-        })
+        }
     }
 
     fn used_ratio(&self) -> f64 {
         self.speed.map_or(0.0, |speed| self.sent.fail() / speed)
+    }
+
+    fn is_full(&self) -> bool {
+        self.used_ratio() >= FULL_MIN
     }
 
     fn is_shaped(&self) -> bool {
@@ -90,7 +107,7 @@ impl<'a> Line<'a> {
 
     fn title(&self) -> String {
         let (interface, rate) = (self.interface, bit_rate(self.sent.fail() * 8.0));
-        match self.speed.filter(|_| self.used_ratio() >= FULL_MIN) {
+        match self.speed.filter(|_| self.is_full()) {
             Some(speed) => format!("{interface} is full: {rate} of {}", bit_rate(speed * 8.0)),
             None => format!("Packets queue at {interface}: a line or shaper of about {rate}"),
         }
@@ -102,7 +119,7 @@ impl<'a> Line<'a> {
             Evidence::bytes_per_second(name("nic.tx_bytes"), self.sent)
                 .limit(self.speed)
                 .crossed(crossed)
-                .decides_if(self.used_ratio() >= FULL_MIN),
+                .decides_if(self.is_full()),
             Evidence::count(name("qdisc.backlog_packets"), self.backlog).decides(),
             Evidence::per_second(name("qdisc.drops"), self.drops).limit(0.0).decides(),
             Evidence::per_second(name("qdisc.overlimits"), self.overlimits)
@@ -122,8 +139,8 @@ fn on_interface<'a>(
 }
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
-    let line = Line::busiest(context).ok_or(NoFinding::NotMonitored("the network interfaces"))?;
-    if line.used_ratio() < FULL_MIN && !line.is_shaped() {
+    let line = Line::of_load(context).ok_or(NoFinding::NotMonitored("the network interfaces"))?;
+    if !line.is_full() && !line.is_shaped() {
         let of = line.speed.map_or_else(
             || " (its speed is not known)".into(),
             |speed| format!(" of {}", bit_rate(speed * 8.0)),
@@ -159,9 +176,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     })
 }
 
-/// What the busiest interface sends and its share of the line, for evidence of other findings.
+/// What is sent by the interface that sends the load, and its share of the line, for evidence of
+/// other findings.
 pub(super) fn sent_text(context: &Context<'_>) -> String {
-    context.top(&metric::NIC_TX_BYTES).map_or_else(String::new, |(line, sent)| {
+    context.top_grown(&metric::NIC_TX_BYTES).map_or_else(String::new, |(line, sent)| {
         let share = line.limit().map_or_else(String::new, |limit| {
             format!(", {} of the line", percent(sent.fail() / limit))
         });

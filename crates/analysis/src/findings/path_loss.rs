@@ -109,12 +109,13 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     })
 }
 
-/// The card that serves the users: under the load that passed, what it sends is nearest to what
-/// they receive.
+/// The card that serves the users: under the load that passed, or else that which failed, what it
+/// sends is nearest to what they receive. No users are there at the baseline.
 fn card_to_users<'a>(context: &Context<'a>) -> Option<MeasuredSeries<'a>> {
     let received = context.users.received;
-    let window = context.windows.pass.or(context.windows.base).unwrap_or(context.fail).window;
-    let received = received.pass.or(received.base).or(received.fail).unwrap_or(0.0);
+    let passed = context.windows.pass.map(|pass| pass.window).zip(received.pass);
+    let failed = (context.fail.window, received.fail.unwrap_or(0.0));
+    let (window, received) = passed.unwrap_or(failed);
     let off = |line: &MeasuredSeries<'_>| {
         let sent = line.mean(whole_seconds(window)).unwrap_or(0.0);
         ((sent + 1.0) / (received + 1.0)).ln().abs()

@@ -483,3 +483,15 @@ fn others_on_the_host_are_named_where_the_server_waits() {
     let others = explain(&run, Goal::Acceptable).other_processes_cpu.expect("compilers");
     assert!((others.cores() - 1.3).abs() < 0.1, "{others:?}");
 }
+
+/// The feed of the server comes by an interface that is busier than the one to the users.
+#[test]
+fn a_line_that_holds_packets_back_is_named_beside_a_busier_one() {
+    let mut sim = SimulatedRun::new();
+    plant_of("line_rate")(&mut sim);
+    let feed = [("interface", "lo")];
+    sim.put("nic.tx_bytes", &feed, Unit::BytesPerSecond, None, |m| 9e6 + 5e4 * m.users);
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!(found.finding.as_deref(), Some("line_rate"), "{found:#?}");
+    assert!(found.title.contains("eth0"), "{}", found.title);
+}
