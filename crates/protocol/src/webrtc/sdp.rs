@@ -158,19 +158,21 @@ impl Description {
         candidates
     }
 
-    /// The extension ids of all sections; within a bundle an id has one meaning (RFC 9143 10.1).
+    /// The extension ids of all sections, for reading; within a bundle an id has one meaning (RFC
+    /// 9143 10.1).
     #[must_use]
     pub fn extension_ids(&self) -> ExtensionIds {
-        ExtensionIds::from_pairs(
-            self.sections
-                .iter()
-                .flat_map(|section| &section.extensions)
-                .map(|(id, uri)| (*id, uri.as_str())),
-        )
+        ids_of(self.sections.iter().flat_map(|section| &section.extensions))
     }
 }
 
 impl MediaSection {
+    /// The extension ids of this section: what its packets may have.
+    #[must_use]
+    pub fn extension_ids(&self) -> ExtensionIds {
+        ids_of(&self.extensions)
+    }
+
     fn begin(media: &str, direction: Direction) -> Self {
         let mut words = media.split_ascii_whitespace();
         let kind = match words.next() {
@@ -307,6 +309,10 @@ impl Format {
             feedback: Feedback::default(),
         }
     }
+}
+
+fn ids_of<'a>(extensions: impl IntoIterator<Item = &'a (u8, String)>) -> ExtensionIds {
+    ExtensionIds::from_pairs(extensions.into_iter().map(|(id, uri)| (*id, uri.as_str())))
 }
 
 fn keep_candidate(candidates: &mut Vec<String>, candidate: &str) {
@@ -473,6 +479,10 @@ mod tests {
         assert!(video.names_track && !audio.names_track);
         let sequence = throng_media::rtp::Extension::TransportSequence;
         assert!(description.extension_ids().id(sequence).is_some());
+        assert_eq!(
+            [audio, video].map(|section| section.extension_ids().id(sequence)),
+            [None, Some(3)]
+        );
         assert_eq!(description.candidates.len(), 1);
         assert_eq!(Description::candidates_of(OFFER), description.candidates);
         let bare = to_negotiate(OFFER);

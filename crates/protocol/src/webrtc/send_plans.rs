@@ -50,6 +50,41 @@ pub(super) fn plans(
                 let pair = ours.retransmissions.iter().find(|(main, _)| *main == ssrc)?;
                 Some((repeats.payload_type, pair.1))
             }),
+            extension_ids: answer.extension_ids(),
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use throng_media::rtp::Extension;
+    use throng_observation::MediaKind;
+
+    use super::*;
+    use crate::webrtc::sdp::Description;
+
+    #[test]
+    fn a_stream_has_the_extensions_of_its_own_section() {
+        let local = "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=ssrc:1 cname:c\r\n\
+            m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:1\r\na=ssrc:2 cname:c\r\n";
+        let mid = format!("a=extmap:1 {}\r\n", Extension::Mid.uri());
+        let number = format!("a=extmap:4 {}\r\n", Extension::TransportSequence.uri());
+        let audio = "m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=rtpmap:111 opus/48000/2\r\n";
+        let video = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=rtpmap:96 VP8/90000\r\n";
+        let answer = format!("{audio}{mid}a=recvonly\r\n{video}{mid}{number}a=recvonly\r\n");
+        let negotiated = Negotiated {
+            local: Description::parse(local),
+            answer: Description::parse(&answer),
+            ..Negotiated::default()
+        };
+        let ids = |section, kind, codec| {
+            let media = MediaToSend { kind, rids: Vec::new() };
+            let plans = plans(&negotiated, section, &media, codec);
+            let [plan] = plans.as_slice() else { panic!("one stream, not {plans:?}") };
+            let of = |extension| plan.extension_ids.id(extension);
+            (of(Extension::Mid), of(Extension::TransportSequence))
+        };
+        assert_eq!(ids(0, MediaKind::Audio, Codec::Opus), (Some(1), None));
+        assert_eq!(ids(1, MediaKind::Video, Codec::Vp8), (Some(1), Some(4)));
+    }
 }

@@ -332,7 +332,6 @@ impl Connection {
         SenderOptions {
             clock: self.config.options.clock,
             seed: self.config.seed,
-            extension_ids: negotiated.answer.extension_ids(),
             adapts: self.outgoing.iter().all(|out| out.adapts),
             reduced_size_rtcp: negotiated
                 .answer

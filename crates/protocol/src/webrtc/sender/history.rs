@@ -19,6 +19,11 @@ const FRAMES_MAX: usize = 100;
 #[derive(Default)]
 pub(super) struct History {
     frames: VecDeque<SentFrame>,
+    /// Transport-wide sequence numbers of the packets of `frames`, and of those after them that
+    /// were sent; empty for a stream that retransmits no numbered packets unchanged.
+    numbers: VecDeque<u16>,
+    /// Extended sequence number of the packet with the first of them.
+    numbered_from: u64,
 }
 
 /// A sent frame.
@@ -57,9 +62,27 @@ impl History {
             sent.captured_at.saturating_duration_since(first.captured_at) > KEPT_FOR
         };
         while self.frames.len() >= FRAMES_MAX || self.frames.front().is_some_and(is_old) {
-            self.frames.pop_front();
+            let packets = self.frames.pop_front().map_or(0, |old| old.packets());
+            let forgotten = self.numbers.len().min(packets as usize);
+            self.numbers.drain(..forgotten);
+            self.numbered_from += forgotten as u64;
         }
         self.frames.push_back(sent);
+    }
+
+    /// Packet `index`, the successor of the previous one, was sent with transport-wide sequence
+    /// number `number`.
+    pub(super) fn number(&mut self, index: u64, number: u16) {
+        if self.numbers.is_empty() {
+            self.numbered_from = index;
+        }
+        self.numbers.push_back(number);
+    }
+
+    /// The transport-wide sequence number of packet `index`.
+    pub(super) fn number_of(&self, index: u64) -> Option<u16> {
+        let at = usize::try_from(index.checked_sub(self.numbered_from)?).ok()?;
+        self.numbers.get(at).copied()
     }
 
     /// The frame of packet `index`, and the packet's position in it.

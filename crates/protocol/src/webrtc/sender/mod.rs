@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use throng_media::prefetch::Prefetcher;
 use throng_media::quality::WallClock;
 use throng_media::rtcp::{Compound, Report, ReportBlock, Rtcp, RtcpWriter, TransportFeedback};
-use throng_media::rtp::{Extension, ExtensionIds, NtpTime};
+use throng_media::rtp::NtpTime;
 use throng_media::source::Player;
 use throng_observation::{Counters as _, MediaKind, SentCounters, SentInterval, TrackId};
 
@@ -58,8 +58,6 @@ pub struct SenderOptions {
     pub clock: WallClock,
     /// Seed of the random values: timestamps, sequence numbers, report intervals.
     pub seed: u64,
-    /// The negotiated header extension ids.
-    pub extension_ids: ExtensionIds,
     /// RTCP packets need no report in front.
     pub reduced_size_rtcp: bool,
     /// Whether the rate is reduced when receivers or the path require it.
@@ -112,7 +110,7 @@ impl Sender {
             .collect();
         let wanted_bps = streams.iter().map(Stream::wanted_bps).sum();
         let target_bitrate = TargetBitrate::new(wanted_bps, now);
-        let is_numbered = options.extension_ids.id(Extension::TransportSequence).is_some();
+        let is_numbered = streams.iter().any(Stream::is_numbered);
         let cname = crate::reports::cname(&mut rng);
         let first_report = REPORT_INTERVAL.mul_f64(0.5 * (0.5 + rng.f64()));
         Ok(Self {
@@ -193,14 +191,15 @@ impl Sender {
         true
     }
 
-    /// Handles a report of which numbered packets arrived, and when. Audio packets have no such
-    /// numbers.
+    /// Handles a report of which numbered packets arrived, and when. The estimate is a bound for
+    /// video that is numbered; all else has its rate beside it.
     fn arrived(&mut self, now: Instant, feedback: &TransportFeedback<'_>) {
-        let sound_bps = self.sound_bps();
+        let is_other = |s: &&Stream| s.plan.kind == MediaKind::Audio || !s.is_numbered();
+        let others_bps: f64 = self.streams.iter().filter(is_other).map(Stream::bitrate_bps).sum();
         let Some(estimate) = &mut self.estimate else { return };
         estimate.feedback(now, feedback);
         estimate.forget_above(self.target_bitrate.probed_bps());
-        self.target_bitrate.by_delay(now, estimate.ceiling_bps().map(|bps| bps + sound_bps));
+        self.target_bitrate.by_delay(now, estimate.ceiling_bps().map(|bps| bps + others_bps));
         if let Some(loss) = estimate.take_loss(now) {
             self.target_bitrate.loss(now, loss);
         }
@@ -324,9 +323,9 @@ impl Sender {
         let before = self.transport_sequence;
         let mut wire = Wire {
             sealer: &self.sealer,
-            extension_ids: &self.options.extension_ids,
             clock: self.options.clock,
             transport_sequence: &mut self.transport_sequence,
+            repeated: None,
         };
         let count = self.streams.len();
         let packet = (1..=count).find_map(|step| {
@@ -339,14 +338,14 @@ impl Sender {
             self.turn = at;
             Some(packet)
         })?;
-        if let Some(estimate) = &mut self.estimate
-            && self.transport_sequence != before
-        {
-            estimate.sent(
-                now,
-                self.transport_sequence,
-                packet.len().saturating_sub(OVERHEAD_BYTES),
-            );
+        let repeated = wire.repeated;
+        if let Some(estimate) = &mut self.estimate {
+            if let Some(sequence) = repeated {
+                estimate.repeated(sequence);
+            } else if self.transport_sequence != before {
+                let bytes = packet.len().saturating_sub(OVERHEAD_BYTES);
+                estimate.sent(now, self.transport_sequence, bytes, kind);
+            }
         }
         Some(packet)
     }

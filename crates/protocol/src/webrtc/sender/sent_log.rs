@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use throng_observation::MediaKind;
+
 /// Feedback arrives several times a second; after this time it no longer reports a packet.
 const KEPT_US: u32 = 2_000_000;
 /// The largest number of packets: 500 a second.
@@ -22,6 +24,7 @@ pub(super) struct SentPacket {
     /// Microseconds on a clock that wraps.
     pub(super) sent_us: u32,
     pub(super) bytes: u16,
+    pub(super) kind: MediaKind,
     pub(super) fate: PacketOutcome,
 }
 
@@ -31,11 +34,14 @@ pub(super) enum PacketOutcome {
     NotReported,
     Lost,
     Arrived,
+    /// The receiver missed it, and it was sent once more with the same number: which of the two
+    /// arrived is unknown.
+    Repeated,
 }
 
 impl SentLog {
     /// Packet `sequence`, the successor of the previous one, was sent.
-    pub(super) fn sent(&mut self, sequence: u16, sent_us: u32, bytes: usize) {
+    pub(super) fn sent(&mut self, sequence: u16, sent_us: u32, bytes: usize, kind: MediaKind) {
         let is_old = |packet: &SentPacket| sent_us.wrapping_sub(packet.sent_us) > KEPT_US;
         while self.packets.len() >= PACKETS_MAX || self.packets.front().is_some_and(is_old) {
             self.packets.pop_front();
@@ -48,18 +54,18 @@ impl SentLog {
             self.first = sequence;
         }
         let bytes = u16::try_from(bytes).unwrap_or(u16::MAX);
-        self.packets.push_back(SentPacket { sent_us, bytes, fate: PacketOutcome::NotReported });
+        let fate = PacketOutcome::NotReported;
+        self.packets.push_back(SentPacket { sent_us, bytes, kind, fate });
     }
 
-    /// Feedback reports packet `sequence`. Returns its previous state; `None` when it is unknown or
-    /// was already reported as arrived.
-    pub(super) fn tell(&mut self, sequence: u16, has_arrived: bool) -> Option<SentPacket> {
+    /// The outcome of packet `sequence` is known. Returns its previous state; `None` when it is
+    /// unknown, was already reported as arrived, or was repeated.
+    pub(super) fn tell(&mut self, sequence: u16, fate: PacketOutcome) -> Option<SentPacket> {
         let packet = self.packets.get_mut(usize::from(sequence.wrapping_sub(self.first)))?;
         let known = *packet;
-        packet.fate = if has_arrived { PacketOutcome::Arrived } else { PacketOutcome::Lost };
-        if known.fate == PacketOutcome::Arrived {
-            packet.fate = PacketOutcome::Arrived;
-            return None;
+        match known.fate {
+            PacketOutcome::Arrived | PacketOutcome::Repeated => return None,
+            PacketOutcome::NotReported | PacketOutcome::Lost => packet.fate = fate,
         }
         Some(known)
     }
@@ -74,29 +80,33 @@ mod tests {
         let mut log = SentLog::default();
         let at = |number: u32| (u32::MAX - 1_000_000).wrapping_add(number * 10_000);
         for number in 0..300_u32 {
-            log.sent(65_400_u16.wrapping_add(number as u16), at(number), 100 + number as usize);
+            let (sequence, bytes) = (65_400_u16.wrapping_add(number as u16), 100 + number as usize);
+            log.sent(sequence, at(number), bytes, MediaKind::Video);
         }
         assert_eq!(log.packets.len(), 201, "of two seconds");
-        let known = |log: &mut SentLog, number: u16, arrived| {
-            log.tell(65_400_u16.wrapping_add(number), arrived)
+        let known = |log: &mut SentLog, number: u16, fate| {
+            log.tell(65_400_u16.wrapping_add(number), fate)
                 .map(|packet| (packet.bytes, packet.fate))
         };
-        assert_eq!(known(&mut log, 98, true), None);
-        assert_eq!(known(&mut log, 300, true), None);
-        assert_eq!(known(&mut log, 200, false), Some((300, PacketOutcome::NotReported)));
-        assert_eq!(known(&mut log, 200, true), Some((300, PacketOutcome::Lost)));
-        assert_eq!(known(&mut log, 200, true), None, "it arrives once");
-        assert_eq!(known(&mut log, 200, false), None, "and stays so");
+        assert_eq!(known(&mut log, 98, PacketOutcome::Arrived), None);
+        assert_eq!(known(&mut log, 300, PacketOutcome::Arrived), None);
+        let before = known(&mut log, 200, PacketOutcome::Lost);
+        assert_eq!(before, Some((300, PacketOutcome::NotReported)));
+        let before = known(&mut log, 200, PacketOutcome::Arrived);
+        assert_eq!(before, Some((300, PacketOutcome::Lost)));
+        assert_eq!(known(&mut log, 200, PacketOutcome::Arrived), None, "it arrives once");
+        assert_eq!(known(&mut log, 200, PacketOutcome::Lost), None, "and stays so");
+        assert_eq!(known(&mut log, 200, PacketOutcome::Repeated), None, "also when repeated");
     }
 
     #[test]
     fn it_holds_no_more_than_it_may() {
         let mut log = SentLog::default();
-        (0..70_000_u32).for_each(|number| log.sent(number as u16, number, 1_200));
+        (0..70_000_u32).for_each(|number| log.sent(number as u16, number, 1_200, MediaKind::Video));
         assert_eq!(log.packets.len(), PACKETS_MAX);
         assert!(
-            log.tell(69_999_u32 as u16, true).is_some()
-                && log.tell(68_999_u32 as u16, true).is_none()
+            log.tell(69_999_u32 as u16, PacketOutcome::Arrived).is_some()
+                && log.tell(68_999_u32 as u16, PacketOutcome::Arrived).is_none()
         );
     }
 }

@@ -8,7 +8,7 @@ use throng_media::prefetch::Prefetcher;
 use throng_media::quality::WallClock;
 use throng_media::rtcp::SenderInfo;
 use throng_media::rtp::{
-    AbsCaptureTime, ExtensionIds, Extensions, HeaderFields, NtpTime, write_header,
+    AbsCaptureTime, Extension, ExtensionIds, Extensions, HeaderFields, NtpTime, write_header,
     write_rtx_payload,
 };
 use throng_media::source::Player;
@@ -49,6 +49,8 @@ pub struct SendPlan {
     /// Payload type and SSRC of its retransmissions (RFC 4588); without them packets are
     /// retransmitted unchanged.
     pub repeats: Option<(u8, u32)>,
+    /// The header extension ids of its media section.
+    pub extension_ids: ExtensionIds,
 }
 
 /// A sent stream.
@@ -175,6 +177,12 @@ impl Stream {
     #[cfg(test)]
     pub(super) fn waiting_packets(&self) -> usize {
         self.waiting.front().map_or(0, |frame| frame.packets() as usize)
+    }
+
+    /// Whether its packets have transport-wide sequence numbers. As in libwebrtc (`PacketRouter`),
+    /// the extension of its section decides, for audio too.
+    pub(super) fn is_numbered(&self) -> bool {
+        self.plan.extension_ids.id(Extension::TransportSequence).is_some()
     }
 
     pub(super) fn has_waiting(&self) -> bool {
@@ -338,7 +346,11 @@ impl Stream {
         // Moved out while the packet is written, which borrows the stream.
         let sent = self.waiting.pop_front()?;
         let packet = self.gone;
-        let written = self.write(&sent, packet, None, wire);
+        let number = self.is_numbered().then(|| wire.next_transport_sequence());
+        if let Some(number) = number.filter(|_| self.plan.repeats.is_none()) {
+            self.history.number(sent.first + packet as u64, number);
+        }
+        let written = self.write(&sent, packet, None, number, wire);
         self.gone += 1;
         if self.gone as u64 >= sent.packets() {
             self.gone = 0;
@@ -358,21 +370,30 @@ impl Stream {
 
     fn repeat(&mut self, now: Instant, index: u64, wire: &mut Wire<'_>) -> Option<Vec<u8>> {
         let (sent, packet) = self.gone(index).map(|(sent, packet)| (sent.clone(), packet))?;
-        let (sealed, _) = self.write(&sent, packet, Some(index), wire)?;
+        // A packet that is retransmitted unchanged must be identical to the bit, because its nonce
+        // is: it keeps its number, where libwebrtc gives it a new one.
+        let number = match self.plan.repeats {
+            _ if !self.is_numbered() => None,
+            Some(_) => Some(wire.next_transport_sequence()),
+            None => Some(self.history.number_of(index)?),
+        };
+        let (sealed, _) = self.write(&sent, packet, Some(index), number, wire)?;
+        wire.repeated = number.filter(|_| self.plan.repeats.is_none());
         self.repeated.push_back((index, now));
         self.counters.retransmitted_packets += 1;
         self.counters.retransmitted_bytes += sealed.len() as u64;
         Some(sealed)
     }
 
-    /// A sealed packet of a frame, as it is or as the retransmission of packet `repeats`, and its
-    /// payload's length.
+    /// A sealed packet of a frame with the transport-wide sequence number `number`, as it is or as
+    /// the retransmission of packet `repeats`, and its payload's length.
     fn write(
         &mut self,
         sent: &SentFrame,
         packet: usize,
         repeats: Option<u64>,
-        wire: &mut Wire<'_>,
+        number: Option<u16>,
+        wire: &Wire<'_>,
     ) -> Option<(Vec<u8>, usize)> {
         let original = sent.first + packet as u64;
         let (payload_type, ssrc, index) = match (repeats, self.plan.repeats) {
@@ -398,10 +419,7 @@ impl Stream {
             repaired_rid: rid.filter(|_| is_rtx),
             abs_capture_time: (packet == 0).then_some(captured),
             audio_level: is_audio.then(|| level(sent.is_voice, sent.frame.number())),
-            // A packet that is retransmitted unchanged must be identical to the bit, because its
-            // nonce is.
-            transport_sequence: (is_rtx || (repeats.is_none() && self.plan.repeats.is_some()))
-                .then(|| wire.next_transport_sequence()),
+            transport_sequence: number,
             ..Extensions::default()
         };
         let fields = HeaderFields {
@@ -413,7 +431,7 @@ impl Stream {
         };
         let payload_len = sent.clip.payload_len(&sent.frame, packet);
         let mut buffer = Vec::with_capacity(HEADER_ROOM + payload_len + RTP_GROWTH_MAX);
-        let header_len = write_header(&mut buffer, &fields, wire.extension_ids, &extensions);
+        let header_len = write_header(&mut buffer, &fields, &self.plan.extension_ids, &extensions);
         if is_rtx {
             write_rtx_payload(&mut buffer, original as u16, &[]);
         }
@@ -469,9 +487,11 @@ impl Stream {
 /// The outgoing state that all streams of a peer connection share.
 pub(super) struct Wire<'a> {
     pub(super) sealer: &'a Sealer,
-    pub(super) extension_ids: &'a ExtensionIds,
     pub(super) clock: WallClock,
+    /// The last transport-wide sequence number.
     pub(super) transport_sequence: &'a mut u16,
+    /// The number of a packet that was written once more with it.
+    pub(super) repeated: Option<u16>,
 }
 
 impl Wire<'_> {

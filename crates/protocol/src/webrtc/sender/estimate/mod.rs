@@ -10,6 +10,7 @@
 use std::time::{Duration, Instant};
 
 use throng_media::rtcp::TransportFeedback;
+use throng_observation::MediaKind;
 
 use super::sent_log::{PacketOutcome, SentLog};
 use super::trendline::{Trendline, Usage};
@@ -72,18 +73,28 @@ impl Estimate {
     }
 
     /// Packet `sequence` of size `bytes` was sent.
-    pub(super) fn sent(&mut self, now: Instant, sequence: u16, bytes: usize) {
+    pub(super) fn sent(&mut self, now: Instant, sequence: u16, bytes: usize, kind: MediaKind) {
         let sent_us = now.saturating_duration_since(self.began_at).as_micros() as u32;
-        self.sent.sent(sequence, sent_us, bytes);
+        self.sent.sent(sequence, sent_us, bytes, kind);
+    }
+
+    /// Packet `sequence` was sent once more with the same number, because the receiver missed it.
+    /// It counts as lost, and the arrival of its repeat says nothing about the path: it would be
+    /// taken for a packet that was under way since it was first sent.
+    pub(super) fn repeated(&mut self, sequence: u16) {
+        let Some(sent) = self.sent.tell(sequence, PacketOutcome::Repeated) else { return };
+        let is_first = u32::from(sent.fate == PacketOutcome::NotReported);
+        self.reported += is_first;
+        self.lost += is_first;
     }
 
     /// Handles the receiver's report of arrival times.
     pub(super) fn feedback(&mut self, now: Instant, feedback: &TransportFeedback<'_>) {
         let mut usage = None;
         for status in feedback.packets().take(STATUSES_MAX) {
-            let Some(sent) = self.sent.tell(status.sequence, status.arrived_us.is_some()) else {
-                continue;
-            };
+            let has_arrived = status.arrived_us.is_some();
+            let fate = if has_arrived { PacketOutcome::Arrived } else { PacketOutcome::Lost };
+            let Some(sent) = self.sent.tell(status.sequence, fate) else { continue };
             self.reported += u32::from(sent.fate == PacketOutcome::NotReported);
             let Some(arrived_us) = status.arrived_us else {
                 self.lost += u32::from(sent.fate == PacketOutcome::NotReported);
@@ -91,6 +102,11 @@ impl Estimate {
             };
             // It was late, not lost.
             self.lost = self.lost.saturating_sub(u32::from(sent.fate == PacketOutcome::Lost));
+            // Audio only counts for loss: packets that wait behind each key frame of a clip would
+            // be taken for a queue that grows (libwebrtc: `BweSeparateAudioPacketsSettings`).
+            if sent.kind == MediaKind::Audio {
+                continue;
+            }
             self.arrived.add(arrived_us, sent.bytes);
             self.trend.arrived(sent.sent_us, arrived_us);
             if usage != Some(Usage::Over) {
@@ -117,8 +133,8 @@ impl Estimate {
         Some(f64::from(lost.min(reported)) / f64::from(reported))
     }
 
-    /// The bound for packets with a transport-wide sequence number, bits per second; `None` while
-    /// there is no sign of a limit.
+    /// The bound for video packets with a transport-wide sequence number, bits per second; `None`
+    /// while there is no sign of a limit.
     pub(super) fn ceiling_bps(&self) -> Option<f64> {
         self.ceiling_bps
     }

@@ -9,8 +9,12 @@ use crate::webrtc::sdp::Description;
 use crate::webrtc::session::Negotiated;
 use crate::webrtc::srtp::Profile;
 
+mod numbers;
 mod rates;
 mod timing;
+
+const SOUND: u32 = 1_000;
+const PICTURE: u32 = 2_000;
 
 const SDP: &str = "v=0\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=rtpmap:111 opus/48000/2\r\n\
     a=extmap:1 urn:ietf:params:rtp-hdrext:sdes:mid\r\na=extmap:2 urn:ietf:params:rtp-hdrext:ssrc-audio-level\r\n\
@@ -38,11 +42,23 @@ fn picture(bytes: usize) -> Arc<Clip> {
 }
 
 fn plan(kind: MediaKind) -> SendPlan {
-    let (mid, payload_type, ssrc, repeats) = match kind {
-        MediaKind::Audio => ("0", 111, 1_000, None),
-        MediaKind::Video => ("1", 96, 2_000, Some((97, 2_001))),
+    let (section, payload_type, ssrc, repeats) = match kind {
+        MediaKind::Audio => (0, 111, SOUND, None),
+        MediaKind::Video => (1, 96, PICTURE, Some((97, PICTURE + 1))),
     };
-    SendPlan { mid: mid.into(), rid: None, kind, payload_type, ssrc, repeats }
+    let description = Description::parse(SDP);
+    let section = &description.sections[section];
+    let (mid, extension_ids) = (section.mid.clone(), section.extension_ids());
+    SendPlan { mid, rid: None, kind, payload_type, ssrc, repeats, extension_ids }
+}
+
+fn track(kind: MediaKind, ladder: impl Into<Ladder>) -> SentTrack {
+    SentTrack { plan: plan(kind), ladder: ladder.into(), offset: Duration::ZERO }
+}
+
+fn keys(client: bool) -> SessionKeys {
+    let profile = Profile::AeadAes128Gcm;
+    SessionKeys::new(profile, &vec![7; profile.keying_material_len()], client).unwrap()
 }
 
 struct Fixture {
@@ -58,24 +74,10 @@ impl Fixture {
     fn new(ladder: &[Arc<Clip>]) -> Self {
         let now = Instant::now();
         let clock = WallClock { at: now, unix_ns: 1_700_000_000_000_000_000 };
-        let keys = |client| {
-            let profile = Profile::AeadAes128Gcm;
-            SessionKeys::new(profile, &vec![7; profile.keying_material_len()], client).unwrap()
-        };
         let description = Description::parse(SDP);
-        let options = SenderOptions {
-            clock,
-            seed: 5,
-            extension_ids: description.extension_ids(),
-            reduced_size_rtcp: false,
-            adapts: true,
-        };
-        let track = SentTrack {
-            plan: plan(MediaKind::Video),
-            ladder: Ladder::new(ladder.to_vec()).unwrap(),
-            offset: Duration::ZERO,
-        };
-        let sender = Sender::new(&keys(true), vec![track], options, now).unwrap();
+        let options = SenderOptions { clock, seed: 5, reduced_size_rtcp: false, adapts: true };
+        let tracks = vec![track(MediaKind::Video, Ladder::new(ladder.to_vec()).unwrap())];
+        let sender = Sender::new(&keys(true), tracks, options, now).unwrap();
         let negotiated = Negotiated {
             answer: description.clone(),
             remote: description,
@@ -91,6 +93,13 @@ impl Fixture {
         };
         let receiver = Receiver::new(&keys(false), &negotiated, options, now).unwrap();
         Self { now, sender, receiver, sent: Vec::new(), intervals: Vec::new() }
+    }
+
+    /// The same fixture with another sender.
+    fn sending(mut self, tracks: Vec<SentTrack>) -> Self {
+        self.sender =
+            Sender::new(&keys(true), tracks, self.sender.options.clone(), self.now).unwrap();
+        self
     }
 
     /// Advances time by `ms`; `arrives` decides for each media datagram.
@@ -198,18 +207,9 @@ fn a_key_frame_comes_when_the_picture_broke_and_no_faster_than_allowed() {
 
 #[test]
 fn large_frames_are_spread_and_sound_is_not_behind_them() {
-    let mut fixture = Fixture::new(&[picture(1_000)]);
-    let track = |kind, clip: Arc<Clip>| SentTrack {
-        plan: plan(kind),
-        ladder: clip.into(),
-        offset: Duration::ZERO,
-    };
     let speech = throng_media::card::speech().unwrap();
     let tracks = vec![track(MediaKind::Audio, speech), track(MediaKind::Video, picture(100_000))];
-    let profile = Profile::AeadAes128Gcm;
-    let keys = SessionKeys::new(profile, &vec![7; profile.keying_material_len()], true).unwrap();
-    fixture.sender =
-        Sender::new(&keys, tracks, fixture.sender.options.clone(), fixture.now).unwrap();
+    let mut fixture = Fixture::new(&[picture(1_000)]).sending(tracks);
     let (mut bursts, mut sound) = (Vec::new(), Vec::new());
     for ms in 0..1_000_u64 {
         fixture.now += Duration::from_millis(1);
@@ -235,13 +235,8 @@ fn large_frames_are_spread_and_sound_is_not_behind_them() {
 #[test]
 fn silence_is_rare_packets_and_mute_is_none() {
     let clip = throng_media::card::speech().unwrap();
-    let mut fixture = Fixture::new(&[picture(1_000)]);
-    let track =
-        SentTrack { plan: plan(MediaKind::Audio), ladder: clip.into(), offset: Duration::ZERO };
-    let profile = Profile::AeadAes128Gcm;
-    let keys = SessionKeys::new(profile, &vec![7; profile.keying_material_len()], true).unwrap();
-    fixture.sender =
-        Sender::new(&keys, vec![track], fixture.sender.options.clone(), fixture.now).unwrap();
+    let tracks = vec![track(MediaKind::Audio, clip)];
+    let mut fixture = Fixture::new(&[picture(1_000)]).sending(tracks);
     let packets = |fixture: &Fixture| fixture.sender.streams[0].counters.packets_sent;
     fixture.run(1_000, |_| true);
     assert!((49..=51).contains(&packets(&fixture)), "{}", packets(&fixture));

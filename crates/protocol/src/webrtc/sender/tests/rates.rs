@@ -4,22 +4,7 @@ use super::*;
 use throng_media::card::Rung;
 use throng_media::rtcp::Arrival;
 
-const SOUND: u32 = 1_000;
-const PICTURE: u32 = 2_000;
-
-fn keys(client: bool) -> SessionKeys {
-    let profile = Profile::AeadAes128Gcm;
-    SessionKeys::new(profile, &vec![7; profile.keying_material_len()], client).unwrap()
-}
-
 impl Fixture {
-    /// The same fixture with another sender.
-    fn sending(mut self, tracks: Vec<SentTrack>) -> Self {
-        self.sender =
-            Sender::new(&keys(true), tracks, self.sender.options.clone(), self.now).unwrap();
-        self
-    }
-
     /// A REMB of the receivers of `sources`.
     fn remb(&mut self, bps: f64, sources: &[u32]) {
         let mut remb = Vec::new();
@@ -58,10 +43,6 @@ impl Fixture {
     fn plays(&self, at: usize, clip: &Arc<Clip>) -> bool {
         Arc::ptr_eq(self.sender.streams[at].clip(), clip)
     }
-}
-
-fn track(kind: MediaKind, ladder: impl Into<Ladder>) -> SentTrack {
-    SentTrack { plan: plan(kind), ladder: ladder.into(), offset: Duration::ZERO }
 }
 
 #[test]

@@ -6,14 +6,6 @@ use std::collections::BTreeMap;
 use super::*;
 use throng_media::card::{self, Rung};
 
-const SOUND: u32 = 1_000;
-const PICTURE: u32 = 2_000;
-
-fn keys(client: bool) -> SessionKeys {
-    let profile = Profile::AeadAes128Gcm;
-    SessionKeys::new(profile, &vec![7; profile.keying_material_len()], client).unwrap()
-}
-
 /// Audio and an H.264 video that begins `offset_ms` into its loop.
 fn publisher(rung: Rung, offset_ms: u64) -> (Sender, Instant) {
     let fixture = Fixture::new(&[picture(1_000)]);
