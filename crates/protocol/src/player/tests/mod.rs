@@ -30,6 +30,7 @@ mod holes;
 mod jumps;
 mod left_out;
 mod live;
+mod live_with_peers;
 mod low_latency;
 mod matroska;
 mod movie;

@@ -127,10 +127,14 @@ impl SegmentLane {
             self.queue = (queue, None);
             return;
         };
-        // What cannot be read before something else was loaded is not asked for before.
+        // What cannot be read before something else was loaded is not asked for before. What the
+        // player waits for can be read, though a playlist that came since may have its
+        // initialisation segment elsewhere.
         let init = self.init.as_ref().map(|(init, _)| init);
+        let awaited = matches!(self.step, Step::Peers).then_some(self.next.segment);
         segments.each_from(self.next.segment, &mut |number: u64, segment: &Segment| {
-            if segment.init.is_some() && segment.init.as_ref() != init {
+            let is_readable = segment.init.is_none() || segment.init.as_ref() == init;
+            if !is_readable && awaited != Some(number) {
                 return false;
             }
             if is_shareable(segment) {
