@@ -278,13 +278,12 @@ impl RunFigures {
     }
 
     fn hold(&mut self, row: &HoldRow) {
+        // From zero on, so that the first one that ends is seen as one more than none.
+        for outcome in HoldOutcome::ALL {
+            self.counts.of(&declared::SEARCH_HOLDS, of_outcome(outcome));
+        }
         if row.until.is_some() && self.ended_holds.insert(row.number) {
-            let outcome = match row.passed(Goal::Acceptable) {
-                HoldOutcome::Yes => "passed",
-                HoldOutcome::No => "failed",
-                HoldOutcome::Undecided => "undecided",
-            };
-            let labels = vec![("outcome", outcome.to_owned())];
+            let labels = of_outcome(row.passed(Goal::Acceptable));
             *self.counts.of(&declared::SEARCH_HOLDS, labels) += 1.0;
         }
     }
@@ -331,4 +330,14 @@ impl RunFigures {
         add_sums(out, CHAT, &self.chat);
         add_sums(out, REQUESTS, &self.requests);
     }
+}
+
+/// What a hold came to, as a label.
+fn of_outcome(outcome: HoldOutcome) -> Labels {
+    let outcome = match outcome {
+        HoldOutcome::Yes => "passed",
+        HoldOutcome::No => "failed",
+        HoldOutcome::Undecided => "undecided",
+    };
+    vec![("outcome", outcome.to_owned())]
 }

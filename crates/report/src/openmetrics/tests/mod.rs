@@ -296,6 +296,12 @@ fn a_search_shows_what_it_holds_and_a_capacity_once_there_is_one() {
         end: None,
     };
     metrics.set_search(progress.clone(), false);
+    metrics.take(&Row::Hold(Box::default()));
+    let begun = read(&text(&metrics));
+    for outcome in ["passed", "failed", "undecided"] {
+        let holds = format!("throng_search_holds_total{{outcome=\"{outcome}\"}}");
+        assert_eq!(begun[&holds], 0.0, "the first one that ends is one more");
+    }
     for number in [0, 0, 1] {
         metrics.take(&rows::ended_hold(number));
     }
