@@ -22,6 +22,7 @@ mod abandon;
 mod continuity;
 mod decrypt;
 pub(super) mod file;
+mod kept;
 pub(super) mod keys;
 pub(super) mod segment_download;
 pub(super) mod segments;

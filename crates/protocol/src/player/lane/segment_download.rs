@@ -11,6 +11,7 @@ use throng_observation::{Failure, FailureReason, Url};
 use super::Context;
 use super::abandon::Loading;
 use super::decrypt::{Decryption, KEY_LEN};
+use super::kept::Kept;
 use super::unreadable::unreadable;
 use crate::participant::{Demand, DownloadEvent, FetchId};
 use crate::player::download::client::HttpClient;
@@ -52,7 +53,7 @@ pub(in crate::player) struct SegmentDownload {
     /// First and last moment of its frames, microseconds.
     span_us: Option<(i64, i64)>,
     /// Its bytes, where they are for others.
-    kept: Option<Vec<u8>>,
+    kept: Option<Kept>,
 }
 
 impl SegmentDownload {
@@ -124,12 +125,12 @@ impl SegmentDownload {
 
     /// Its bytes are kept, so that they can be sent to others.
     pub(in crate::player) fn keep_bytes(&mut self) {
-        self.kept = Some(Vec::new());
+        self.kept = Some(Kept::of(self.segment.media.range));
     }
 
     /// All of its bytes, where they were kept.
     pub(in crate::player) fn take_bytes(&mut self) -> Option<Vec<u8>> {
-        self.kept.take()
+        self.kept.take()?.whole()
     }
 
     pub(in crate::player) fn owns(&self, fetch: FetchId) -> bool {
@@ -210,11 +211,8 @@ impl SegmentDownload {
     ) -> Result<(), Failure> {
         self.bytes += count;
         self.first_byte_at.get_or_insert(now);
-        match (content, &mut self.kept) {
-            (Some(bytes), Some(kept)) => kept.extend_from_slice(bytes),
-            // Without a part of it the rest is of no use.
-            (None, _) => self.kept = None,
-            (Some(_), None) => {}
+        if self.kept.as_mut().is_some_and(|kept| !kept.add(content)) {
+            self.kept = None;
         }
         match (content, &mut self.decryption) {
             (None, _) => self.reader.ignored(count),
