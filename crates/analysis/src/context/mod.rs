@@ -161,13 +161,27 @@ impl<'a> Context<'a> {
         Some((series, self.median(&series)))
     }
 
-    /// The series that grew most with the load, if any did: one that is as high at any load would
-    /// hide them.
+    /// The same among the series that grew with the load, if any did: a series that is as high at
+    /// any load would hide them.
     pub(crate) fn top_grown(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading)> {
+        self.grown(metric, Reading::fail)
+    }
+
+    /// The series that grew most with the load, if any did: what it is at any load, and grew
+    /// little, may be higher.
+    pub(crate) fn most_grown(&self, metric: &Metric) -> Option<(MeasuredSeries<'a>, Reading)> {
+        self.grown(metric, Reading::growth_at_failure)
+    }
+
+    /// Of the series that grew with the load that which is highest `by` this, else [`Self::top`].
+    fn grown(
+        &self,
+        metric: &Metric,
+        by: fn(&Reading) -> f64,
+    ) -> Option<(MeasuredSeries<'a>, Reading)> {
         let list =
             self.host.metric(metric.name).iter().map(|series| (*series, self.median(series)));
         let grown = list.filter(|(_, reading)| reading.change(metric.unit) == Change::Grew);
-        let by = |reading: &Reading| reading.growth_at_failure();
         grown.max_by(|a, b| by(&a.1).total_cmp(&by(&b.1))).or_else(|| self.top(metric))
     }
 

@@ -26,13 +26,13 @@ pub(super) fn used(host: &Host<'_>, knowledge: &Knowledge, loads: &[LoadWindow])
         host.metric(metric::CGROUP_CPU.name).iter().find(|group| group.limit().is_some())
     {
         all.push(of_one(group, loads, Resource::Quota, "", "ratio"));
-    } else if let Some(quota) = most_grown(host, &metric::CGROUP_CPU_QUOTA, loads) {
+    } else if let Some(quota) = highest(host, &metric::CGROUP_CPU_QUOTA, loads) {
         // The CPU time of the group is counted in another hierarchy than it is limited: the watched
         // processes are used.
         let cores = loads.last().and_then(|load| quota.mean(load.window));
         all.push(of_sum(host, loads, &metric::PROCESS_CPU, Resource::Quota, cores));
     }
-    if let Some(core) = most_grown(host, &metric::CORE_SOFTIRQ, loads) {
+    if let Some(core) = highest(host, &metric::CORE_SOFTIRQ, loads) {
         let mut core = of_one(core, loads, Resource::SoftirqCore, core.label("cpu"), "ratio");
         core.limit = Some(1.0);
         all.push(core);
@@ -136,6 +136,16 @@ fn at_the_top(series: &MeasuredSeries<'_>, loads: &[LoadWindow]) -> f64 {
     loads.last().and_then(|load| series.mean(load.window)).unwrap_or(0.0)
 }
 
+/// The series that is highest at the largest load.
+fn highest<'a, 'b>(
+    host: &'b Host<'a>,
+    metric: &Metric,
+    loads: &[LoadWindow],
+) -> Option<&'b MeasuredSeries<'a>> {
+    let list = host.metric(metric.name).iter();
+    list.max_by(|a, b| at_the_top(a, loads).total_cmp(&at_the_top(b, loads)))
+}
+
 /// The series that grew most from the smallest load, or none at all, to the largest.
 fn most_grown<'a, 'b>(
     host: &'b Host<'a>,
@@ -237,10 +247,11 @@ pub(crate) fn memory_limit(host: &Host<'_>) -> Option<f64> {
 }
 
 fn network(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
-    let Some(interface) =
-        most_grown(host, &metric::NIC_TX_BYTES, loads).map(|series| series.label("interface"))
-    else {
-        return Vec::new();
+    let Some(sender) = most_grown(host, &metric::NIC_TX_BYTES, loads) else { return Vec::new() };
+    let interface = sender.label("interface");
+    // Each network namespace may have one of this name.
+    let is_there = |series: &&MeasuredSeries<'_>| {
+        ["interface", "netns"].iter().all(|label| series.label(label) == sender.label(label))
     };
     [
         (&metric::NIC_TX_BYTES, Resource::NicSent),
@@ -250,8 +261,7 @@ fn network(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
     ]
     .into_iter()
     .filter_map(|(metric, resource)| {
-        let series =
-            host.metric(metric.name).iter().find(|one| one.label("interface") == interface)?;
+        let series = host.metric(metric.name).iter().find(is_there)?;
         Some(of_one(series, loads, resource, interface, metric.unit.symbol()))
     })
     .collect()

@@ -125,7 +125,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let disk = Disk::of_server(context, own).ok_or(NoFinding::NotMonitored("the disks"))?;
     let (device, read) = (disk.device, disk.read);
     let from_disk = own.fail.unwrap_or(read.fail());
-    let sent = context.top_grown(&metric::NIC_TX_BYTES).map_or(0.0, |(_, sent)| sent.fail());
+    let sent = context.most_grown(&metric::NIC_TX_BYTES).map_or(0.0, |(_, sent)| sent.fail());
     let sent = sent.max(context.users.received.fail());
     if read.fail() < READ_BYTES_MIN || from_disk < READ_OF_SENT_MIN * sent {
         let (read, sent) = (bit_rate(from_disk * 8.0), bit_rate(sent * 8.0));

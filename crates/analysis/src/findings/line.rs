@@ -19,6 +19,13 @@ const DROPS_MIN: f64 = 1.0;
 /// Overlimits per packet sent. A shaper counts an overlimit each time it has to delay its queue: at
 /// one per packet most packets waited, also if bursts are over before the backlog is read.
 const OVERLIMITS_MIN: f64 = 1.0;
+/// The least share of the load that an interface must send to be what holds it up: of what the
+/// users receive, or of the growth of the one that grew most, whichever is less. Another service
+/// may have a small shaper of its own.
+const OF_LOAD_MIN: f64 = 0.1;
+/// What is sent, of the speed, above which that is none: tunnels say 10 Mbit/s, pairs of virtual
+/// interfaces 10 Gbit/s, and send what they can.
+const OF_SPEED_MAX: f64 = 1.05;
 
 /// An interface and its queue.
 struct Line<'a> {
@@ -35,17 +42,18 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// The interface that holds packets back. If there is none, that which sends the load: what
-    /// feeds the server may come by one that is busier.
+    /// The interface that sends a share of the load and holds packets back. If there is none, that
+    /// which sends the load: what feeds the server may come by one that is busier.
     fn of_load(context: &Context<'a>) -> Option<Self> {
         let all = context.host.metric(metric::NIC_TX_BYTES.name).iter();
-        let lines = all.map(|series| Self::of(context, *series));
-        let rank =
-            |line: &Self| (line.is_full() || line.is_shaped(), line.sent.growth_at_failure());
-        lines.max_by(|a, b| {
-            let (a, b) = (rank(a), rank(b));
-            a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
-        })
+        let mut lines: Vec<Self> = all.map(|series| Self::of(context, *series)).collect();
+        let growth = |line: &Self| line.sent.growth_at_failure();
+        lines.sort_by(|a, b| growth(a).total_cmp(&growth(b)));
+        let most = lines.last().map(growth)?;
+        let least = OF_LOAD_MIN * most.min(context.users.received.fail());
+        let holds = |line: &Self| growth(line) >= least && (line.is_full() || line.is_shaped());
+        let at = lines.iter().rposition(holds);
+        at.map(|at| lines.swap_remove(at)).or_else(|| lines.pop())
     }
 
     fn of(context: &Context<'a>, series: MeasuredSeries<'a>) -> Self {
@@ -60,16 +68,18 @@ impl<'a> Line<'a> {
         };
         // A class and its parent count the same packets: the highest of them, not their sum.
         let worst = |metric: &Metric, of: &dyn Fn(&MeasuredSeries<'_>) -> Reading| {
-            let list = on_interface(context, metric, interface);
+            let list = on_interface(context, metric, &series);
             Reading::worst(list.iter().map(of))
         };
         let overlimits = worst(&metric::QDISC_OVERLIMITS, &mean);
-        let packets = on_interface(context, &metric::NIC_TX_PACKETS, interface).first().map(mean);
+        let packets = on_interface(context, &metric::NIC_TX_PACKETS, &series).first().map(mean);
         Self {
             series,
             interface,
             sent,
-            speed: series.limit().filter(|limit| *limit > 0.0),
+            speed: series
+                .limit()
+                .filter(|limit| *limit > 0.0 && sent.fail() <= OF_SPEED_MAX * limit),
             backlog: worst(&metric::QDISC_BACKLOG_PACKETS, &|series| context.median(series)),
             drops: worst(&metric::QDISC_DROPS, &|series| {
                 context.felt_by_users(&metric::QDISC_DROPS, &[*series], mean(series))
@@ -97,7 +107,7 @@ impl<'a> Line<'a> {
 
     fn crossed(&self, context: &Context<'_>) -> Option<f64> {
         let of = |metric: &Metric, level: f64| {
-            context.crossed(&on_interface(context, metric, self.interface), level)
+            context.crossed(&on_interface(context, metric, &self.series), level)
         };
         self.speed
             .and_then(|speed| context.crossed(&[self.series], FULL_MIN * speed))
@@ -128,14 +138,17 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The series of a metric that belong to an interface.
+/// The series of a metric that belong to the interface of another series: each network namespace
+/// may have an `eth0`.
 fn on_interface<'a>(
     context: &Context<'a>,
     metric: &Metric,
-    interface: &str,
+    of: &MeasuredSeries<'_>,
 ) -> Vec<MeasuredSeries<'a>> {
-    let list = context.host.metric(metric.name).iter();
-    list.filter(|series| series.label("interface") == interface).copied().collect()
+    let is_there = |series: &&MeasuredSeries<'_>| {
+        ["interface", "netns"].iter().all(|label| series.label(label) == of.label(label))
+    };
+    context.host.metric(metric.name).iter().filter(is_there).copied().collect()
 }
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {
@@ -179,7 +192,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
 /// What is sent by the interface that sends the load, and its share of the line, for evidence of
 /// other findings.
 pub(super) fn sent_text(context: &Context<'_>) -> String {
-    context.top_grown(&metric::NIC_TX_BYTES).map_or_else(String::new, |(line, sent)| {
+    context.most_grown(&metric::NIC_TX_BYTES).map_or_else(String::new, |(line, sent)| {
         let share = line.limit().map_or_else(String::new, |limit| {
             format!(", {} of the line", percent(sent.fail() / limit))
         });

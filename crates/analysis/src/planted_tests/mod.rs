@@ -5,6 +5,7 @@ mod ended_tests;
 mod even_growth_tests;
 mod family_tests;
 mod law_tests;
+mod line_tests;
 mod look_alike_tests;
 mod planted_limits;
 mod player_tests;

@@ -15,7 +15,7 @@ use crate::demand::{Demand, Resource};
 pub enum SizedResource {
     /// CPUs, as Linux counts them on the measured host.
     Cpu,
-    /// What the busiest interface sends, bytes a second.
+    /// What the interface that sends the load sends, bytes a second.
     NicSent,
     /// What it receives, bytes a second.
     NicReceived,
@@ -25,7 +25,7 @@ pub enum SizedResource {
     NicReceivedPackets,
     /// Resident memory, bytes.
     Memory,
-    /// What is read from the busiest disk, bytes a second.
+    /// What is read from the disk that the load reads, bytes a second.
     DiskRead,
     /// Open file descriptors.
     Descriptors,
