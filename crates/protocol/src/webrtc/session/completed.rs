@@ -1,15 +1,25 @@
 //! Completes the media sections of a description as browsers do: str0m refuses one that leaves out
 //! what it may.
 
+use std::collections::HashSet;
+
+use crate::webrtc::sdp::SDP_BYTES_MAX;
+
 /// `text` with what its media sections leave out:
 /// - the direction, which is that of the session or `sendrecv` (RFC 8866 section 6.7);
 /// - `a=mid`, if this is an answer to an offer with `offered_mids`: sections of both have the same
 ///   order (RFC 3264 section 6), and browsers take the name from the offer's section;
 /// - the formats of a rejected section. They mean nothing (RFC 3264 section 6), and peers write
 ///   some without `a=rtpmap`. Pion's answer has little more of such a section than its `m=` line.
+///
+/// It is without empty lines: some peers end with one, and str0m reads nothing behind it. A text
+/// that is too long to be negotiated is left as it is.
 pub(super) fn completed(text: &str, offered_mids: &[String]) -> String {
+    if text.len() > SDP_BYTES_MAX {
+        return text.to_owned();
+    }
     let (mut session, mut sections) = (Vec::new(), Vec::<Vec<&str>>::new());
-    for line in text.lines().map(str::trim_end) {
+    for line in text.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
         if line.starts_with("m=") {
             sections.push(Vec::new());
         }
@@ -17,6 +27,7 @@ pub(super) fn completed(text: &str, offered_mids: &[String]) -> String {
     }
     let direction = direction_of(&session).unwrap_or("a=sendrecv");
     let bundled = value_of(&session, "a=group:BUNDLE ").unwrap_or_default();
+    let bundled: HashSet<&str> = bundled.split_ascii_whitespace().collect();
     let mut kept = String::with_capacity(text.len());
     let mut keep = |line: &str| kept.extend([line, "\r\n"]);
     session.iter().copied().for_each(&mut keep);
@@ -24,7 +35,7 @@ pub(super) fn completed(text: &str, offered_mids: &[String]) -> String {
         let own = value_of(lines, "a=mid:");
         let mid = own.or_else(|| offered_mids.get(at).map(String::as_str));
         // Port 0 of a section in the bundle group is no rejection (RFC 9143 section 7.2).
-        let may_be_rejected = !bundled.split(' ').any(|bundled| Some(bundled) == mid);
+        let may_be_rejected = mid.is_none_or(|mid| !bundled.contains(mid));
         if let Some(line) = rejection(lines).filter(|_| may_be_rejected) {
             keep(&line);
             mid.iter().for_each(|mid| keep(&format!("a=mid:{mid}")));
@@ -87,6 +98,11 @@ mod tests {
                 "m=audio 9 P 111\r\na=mid:a\r\na=sendonly\r\n",
             ),
             ("m=audio 9 P 111\r\na=sendonly\r\n", "m=audio 9 P 111\r\na=sendonly\r\na=mid:0\r\n"),
+            // Behind an empty line str0m would not see the name.
+            (
+                "m=audio 9 P 111\r\na=sendonly\r\n\r\n",
+                "m=audio 9 P 111\r\na=sendonly\r\na=mid:0\r\n",
+            ),
             ("m=audio 9 P 111\r\na=mid:1\r\n", "m=audio 9 P 111\r\na=mid:1\r\na=sendrecv\r\n"),
             // As Pion rejects, and as others do.
             ("m=video 0 P 0\r\nc=IN IP4 0.0.0.0\r\n", "m=video 0 P 0\r\na=mid:0\r\na=inactive\r\n"),
@@ -111,6 +127,19 @@ mod tests {
         let inactive = "v=0\r\na=inactive\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\n";
         assert_eq!(completed(inactive, &[]), format!("{inactive}a=inactive\r\n"));
         assert_eq!(completed("", &[]), "");
+    }
+
+    /// Each section of the longest description is looked up in the longest group.
+    #[test]
+    fn a_description_of_very_many_sections_and_names_is_one_pass_and_a_longer_one_is_left() {
+        let group = "ab ".repeat(SDP_BYTES_MAX / 6);
+        let section = "m=x 0 /RTP/\r\na=mid:0\r\n";
+        let sections = SDP_BYTES_MAX / 3 / section.len();
+        let text = format!("v=0\r\na=group:BUNDLE {group}\r\n{}", section.repeat(sections));
+        assert!(text.len() < SDP_BYTES_MAX);
+        assert_eq!(completed(&text, &[]).matches("a=inactive").count(), sections);
+        let longer = section.repeat(SDP_BYTES_MAX / section.len() + 1);
+        assert_eq!(completed(&longer, &[]), longer);
     }
 
     /// go2rtc, to a publisher of VP8 and Opus.
