@@ -11,7 +11,7 @@ use crate::player::lane::file::FileLane;
 use crate::player::lane::segments::{SegmentLane, SegmentOptions};
 use crate::player::lane::{Context, Lane};
 use crate::player::manifest::presentation::LanePlan;
-use crate::player::manifest::screen::fitting;
+use crate::player::manifest::screen::keep_fitting;
 use crate::player::manifest::{ManifestDownload, Received};
 use crate::player::page::{Page, PageContext};
 
@@ -136,8 +136,7 @@ impl Viewer {
             }
             // Files are not switched between: the one that a player begins with is played.
             LanePlan::File(mut files) => {
-                let played = fitting(files.iter().map(|(_, lines)| *lines), screen_lines);
-                files.truncate(played);
+                keep_fitting(&mut files, |(_, lines)| *lines, screen_lines);
                 let file =
                     if policy == RenditionPolicy::Highest { files.last() } else { files.first() };
                 file.map(|(url, _)| {

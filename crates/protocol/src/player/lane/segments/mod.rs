@@ -21,7 +21,7 @@ use crate::player::manifest::playlist::PlaylistLoader;
 use crate::player::manifest::presentation::{
     Cursor, Found, LiveEdge, Rendition, Resource, Segments,
 };
-use crate::player::manifest::screen::fitting;
+use crate::player::manifest::screen::keep_fitting;
 use crate::player::p2p::{PeerLane, PeerOptions, Queued};
 use crate::shown_size::Size;
 
@@ -117,9 +117,7 @@ impl SegmentLane {
     pub(in crate::player) fn new(mut renditions: Vec<Rendition>, options: SegmentOptions) -> Self {
         // The rate is guessed by what is listed first, whether or not it is played.
         let throughput = Throughput::new(&renditions);
-        let sizes = renditions.iter().map(|rendition| rendition.resolution);
-        let played = fitting(sizes, options.screen_lines);
-        renditions.truncate(played);
+        keep_fitting(&mut renditions, |rendition| rendition.resolution, options.screen_lines);
         let is_by_clock = renditions
             .iter()
             .any(|rendition| matches!(rendition.segments, Some(Segments::Dynamic(_))));
