@@ -46,15 +46,16 @@ pub enum Stranger {
 
 impl Stranger {
     /// The command that makes the path one's own, program and arguments; for who knows what lies
-    /// there.
+    /// there. Of a link it is the link that has another owner, and not what that leads to.
     #[must_use]
-    pub fn mend(&self) -> Option<[String; 3]> {
-        let words = |program: &str, what: String, path: &Path| {
-            Some([program.to_owned(), what, path.display().to_string()])
+    pub fn mend(&self) -> Option<Vec<String>> {
+        let words = |words: &[&str], path: &Path| {
+            let words = words.iter().map(|word| (*word).to_owned());
+            Some(words.chain([path.display().to_string()]).collect())
         };
         match self {
-            Self::Owner { path, own, .. } => words("chown", own.to_string(), path),
-            Self::Open(path) => words("chmod", "o-w".to_owned(), path),
+            Self::Owner { path, own, .. } => words(&["chown", "-h", &own.to_string()], path),
+            Self::Open(path) => words(&["chmod", "o-w"], path),
             Self::Io { .. } => None,
         }
     }
@@ -174,12 +175,11 @@ mod tests {
         }
         let said = judge(Path::new("/x"), (1000, 0o755), true, root).unwrap_err().to_string();
         assert_eq!(said, "/x belongs to user 1000, and throng runs as user 0");
-        for (place, own, expect) in [
-            ((1000, 0o755), root, ["chown", "0", "/x"]),
-            ((1000, 0o777), user, ["chmod", "o-w", "/x"]),
-        ] {
+        for (place, own, expect) in
+            [((1000, 0o755), root, "chown -h 0 /x"), ((1000, 0o777), user, "chmod o-w /x")]
+        {
             let mend = judge(Path::new("/x"), place, true, own).unwrap_err().mend();
-            assert_eq!(mend, Some(expect.map(str::to_owned)));
+            assert_eq!(mend.map(|words| words.join(" ")).as_deref(), Some(expect));
         }
     }
 

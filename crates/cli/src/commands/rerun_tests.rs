@@ -117,7 +117,10 @@ fn a_run_of_another_user_is_not_done_again() {
         assert_eq!(refused.exit, Exit::Usage, "{said}");
         let whose = format!("{name} belongs to user 65534, and throng runs as user 0");
         assert!(said.contains(&whose), "{said}");
-        assert!(said.contains("are not run. If all that lies there is yours: chown 0 /"), "{said}");
+        assert!(
+            said.contains("are not run. If all that lies there is yours: chown -h 0 /"),
+            "{said}"
+        );
         std::os::unix::fs::chown(&path, Some(0), None).unwrap();
     }
     assert!(Earlier::read(folder.path()).is_ok());

@@ -330,7 +330,7 @@ fn a_proof_of_another_user_is_not_continued() {
         for stranger in ["journal.jsonl", "options.json", "matrix.toml"] {
             std::os::unix::fs::chown(path(stranger), Some(4711), None).unwrap();
             is_refused(&format!("{stranger} belongs to user 4711"));
-            is_refused("If all that lies there is yours: chown 0 /");
+            is_refused("If all that lies there is yours: chown -h 0 /");
             std::os::unix::fs::chown(path(stranger), Some(0), None).unwrap();
         }
         std::os::unix::fs::chown(&output, Some(4711), None).unwrap();
