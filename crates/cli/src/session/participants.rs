@@ -51,10 +51,14 @@ pub(crate) fn read_secrets(plan: &Plan) -> Result<(), CliError> {
 /// What participants of the plan tell servers alone, as far as it can be read: where a server
 /// repeats it, it is not told.
 pub(super) fn told_to_servers(plan: &Plan) -> Vec<Secret> {
-    let headers = plan.roles.iter().flat_map(|role| &role.player.headers).map(|(_, value)| value);
+    let headers = plan.roles.iter().flat_map(|role| &role.player.headers);
+    let headers = headers.filter_map(|(name, value)| Some((name.as_str(), token(value).ok()?)));
+    let headers: Vec<(&str, Secret)> = headers.collect();
     let turn = plan.target.turn.as_ref().map(|turn| &turn.password);
     let admin_key = plan.room.as_ref().and_then(|room| room.admin_key.as_ref());
-    let named = [plan.target.token.as_ref(), turn, admin_key].into_iter().flatten().chain(headers);
+    let named = [plan.target.token.as_ref(), turn, admin_key].into_iter().flatten();
+    let named = named.filter_map(|source| token(source).ok());
+    let named = named.chain(headers.iter().map(|(_, value)| value.clone()));
     let endpoints = || {
         let beside = plan.roles.iter().filter_map(|role| role.chat.beside.as_deref());
         plan.destinations.iter().map(|destination| &destination.target.endpoint).chain(beside)
@@ -63,14 +67,27 @@ pub(super) fn told_to_servers(plan: &Plan) -> Vec<Secret> {
     let of_peers = peers.flat_map(|peers| [&peers.tracker, &peers.hashes]).flatten();
     let of_urls = endpoints().flat_map(Endpoint::secrets).chain(of_peers.flat_map(secrets_of));
     let of_accounts = endpoints().filter_map(Endpoint::account).flat_map(encoded);
+    let of_headers = headers.iter().flat_map(|(name, value)| within(name, value));
     // Rooms and roles have most of them in common.
     let mut all: Vec<Secret> = Vec::new();
-    for secret in named.filter_map(|source| token(source).ok()).chain(of_urls).chain(of_accounts) {
+    for secret in named.chain(of_urls).chain(of_accounts).chain(of_headers) {
         if !all.contains(&secret) {
             all.push(secret);
         }
     }
     all
+}
+
+/// What a server may repeat of a header alone: what follows the word of a scheme (`Bearer TOKEN`),
+/// and the values of cookies.
+fn within(name: &str, value: &Secret) -> Vec<Secret> {
+    let text = value.expose();
+    if name.eq_ignore_ascii_case("cookie") {
+        let cookies = text.split(';').filter_map(|cookie| cookie.split_once('='));
+        return cookies.map(|(_, value)| Secret::new(value.trim())).collect();
+    }
+    let words: Vec<&str> = text.split_whitespace().collect();
+    if let [_, told] = words.as_slice() { vec![Secret::new(*told)] } else { Vec::new() }
 }
 
 /// An account as a server is told it: by Basic (RFC 7617) and by PLAIN (RFC 4616).
@@ -251,6 +268,15 @@ mod tests {
         let known = told_to_servers(&plan);
         let known: Vec<&str> = known.iter().map(Secret::expose).collect();
         assert_eq!(known, ["third", "fourth", "first", "second-2"]);
+        let text = "[target]\nurl = \"http://127.0.0.1:9/\"\n[crowd]\nsize = 2\n\
+                    player = { headers = { X-Auth = \"Bearer fifth\", \
+                    Cookie = \"sid=sixth; n=seventh\", X-Words = \"of no scheme\" } }\n";
+        let plan = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}")).plan();
+        let mut known = told_to_servers(&plan);
+        known.retain(|secret| !secret.expose().contains(' '));
+        let mut known: Vec<&str> = known.iter().map(Secret::expose).collect();
+        known.sort_unstable();
+        assert_eq!(known, ["fifth", "seventh", "sixth"]);
         let text = "[target]\nurl = \"rtsp://me:first@127.0.0.1:9/cam\"\n[crowd]\nsize = 2\n";
         let plan = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}")).plan();
         let known = told_to_servers(&plan);
