@@ -65,7 +65,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
     let (refused, last_refusal) = failed(context, is_refused);
     let reported = context.log_lines(LIMIT_LINES);
     let candidate = if reported.begins() {
-        with_log_lines(context, reported)
+        with_log_lines(context, reported, last_refusal)
     } else if refused.fail() > 0.0 {
         with_refusals(context, refused, last_refusal)
     } else {
@@ -98,7 +98,7 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
 
 fn with_refusals(context: &Context<'_>, refused: Reading, last: Option<String>) -> Candidate {
     let served = context.users.served.fail();
-    let hint = last.map_or_else(String::new, |said| format!(" (it said: {said})"));
+    let hint = it_said(last);
     let title =
         format!("The server takes {} and refuses more, with resources to spare", users(served));
     Candidate {
@@ -113,33 +113,37 @@ fn with_refusals(context: &Context<'_>, refused: Reading, last: Option<String>) 
     }
 }
 
+fn it_said(last: Option<String>) -> String {
+    last.map_or_else(String::new, |said| format!(" (it said: {said})"))
+}
+
 /// `1 user`, `2 users`.
 fn users(number: f64) -> String {
     count(number.round() as u64, "users")
 }
 
-fn with_log_lines(context: &Context<'_>, reported: Reading) -> Candidate {
+fn with_log_lines(context: &Context<'_>, reported: Reading, last: Option<String>) -> Candidate {
     let connected = context.users.connected.fail();
     let all = context.host.metric(LOG_LINES).iter();
-    let log_lines = all.filter(|series| LIMIT_LINES.contains(&series.label("pattern")));
-    let title = format!(
-        "The server's limit of connections is reached with {}, as its log says",
-        users(connected)
-    );
+    let log_lines: Vec<_> =
+        all.filter(|series| LIMIT_LINES.contains(&series.label("pattern"))).collect();
+    let setting = log_lines.iter().find_map(|lines| {
+        context.knowledge.log(lines.label("pattern")).and_then(|known| known.hint.as_deref())
+    });
+    let setting = setting.map_or_else(String::new, |hint| format!(": {hint}"));
+    let title =
+        format!("The server's own limit is reached with {}, as its log says", users(connected));
     Candidate {
         used: 1.0,
         refuses: true,
-        series: log_lines.map(|series| series.series.id).collect(),
+        series: log_lines.iter().map(|series| series.series.id).collect(),
         evidence: vec![
-            Evidence::count("log lines that report the limit of connections", reported)
+            Evidence::count("log lines that report the limit", reported)
                 .limit(0.0)
                 .of_events()
                 .decides(),
         ],
-        change: "Raise the server's limit of connections (nginx: worker_connections, and \
-                 worker_rlimit_nofile with it; lighttpd: server.max-connections; MediaMTX: \
-                 maxReaders; Galène: max-clients)"
-            .into(),
+        change: format!("Raise the limit in the server's configuration{setting}{}", it_said(last)),
         ..Candidate::new(KEY, title, RESOURCE)
     }
 }

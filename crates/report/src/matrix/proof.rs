@@ -17,8 +17,9 @@ use super::{
 };
 
 /// A share of user-seconds below it counts as it: a crowd that is served not at all has a ratio,
-/// and the noise of hardly any service is no difference.
-const SERVED_MIN: f64 = RATIO_MARGIN;
+/// and the noise of hardly any service is no difference. A crowd that is just beyond the limit of
+/// SRS was served for 3 to 7 % of its seconds by turns, whatever was changed.
+const SERVED_MIN: f64 = 0.10;
 /// A baseline that serves more than this cannot be served better by more than the margin.
 const SERVED_WELL: f64 = 0.95;
 
@@ -519,14 +520,18 @@ fn method(measure: MatrixMeasure, looks: usize) -> Vec<String> {
         MatrixMeasure::Find => {
             "The value of a run is the largest crowd that was served well, by a search \
              (docs/find.md)."
+                .to_owned()
         }
         MatrixMeasure::Hold => {
-            "The value of a run is the share of user-seconds that were served well while the crowd \
-             was held (docs/find.md); less than 5 % counts as 5 %."
+            let least = format!("{:.0} %", SERVED_MIN * 1e2);
+            format!(
+                "The value of a run is the share of user-seconds that were served well while the \
+                 crowd was held (docs/find.md); less than {least} counts as {least}."
+            )
         }
     };
     let mut method = vec![
-        what.to_owned(),
+        what,
         "Runs are made in blocks of baseline, variant, variant, baseline, or the reverse, with a \
          new server for each. A ratio is the geometric mean over pairs of neighbouring runs; its \
          95 % interval is Student's t over the pairs."

@@ -316,7 +316,7 @@ fn a_crowd_that_is_not_served_at_all_has_a_ratio() {
     let report = proof(MatrixMeasure::Hold, relieving(None), found, finding, untouched);
     let proof = &report.proofs[0];
     assert_eq!(proof.outcome, ProofOutcome::Confirmed, "{proof:#?}");
-    assert!((proof.effect.unwrap().ratio - 20.0).abs() < 1e-6);
+    assert!((proof.effect.unwrap().ratio - 10.0).abs() < 1e-6);
     assert!(proof.answer.ends_with("; then nothing is named"), "{}", proof.answer);
 }
 
