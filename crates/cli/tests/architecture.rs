@@ -136,7 +136,7 @@ fn a_url_is_in_clear_only_where_it_is_sent() {
         ("crates/protocol/src/player/manifest/hls.rs", "variables that are in the query"),
         ("crates/protocol/src/player/manifest/playlist.rs", "directives go into the query"),
         ("crates/protocol/src/player/manifest/rendition_report.rs", "playlists are told apart"),
-        ("crates/protocol/src/player/p2p/hashes/mod.rs", "a list has names of segments"),
+        ("crates/protocol/src/player/p2p/hashes/list.rs", "a list has names of segments"),
         ("crates/protocol/src/player/viewer/mod.rs", "an ending tells the format"),
         ("crates/protocol/src/player/viewer/peers.rs", "swarms are told apart"),
         ("crates/protocol/src/recognition/given.rs", "a path is asked, and written into a file"),

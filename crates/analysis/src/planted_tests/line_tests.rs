@@ -65,8 +65,8 @@ fn a_queue_is_that_of_the_interface_in_its_network_namespace() {
 fn the_cpu_that_is_full_is_named_beside_one_whose_soft_interrupts_grow_more() {
     let mut sim = SimulatedRun::new();
     plant_of("softirq")(&mut sim);
-    sim.put("core.softirq", &[("cpu", "0")], Unit::Ratio, None, |m| 0.3 + 0.53 * full(m));
-    sim.put("core.softirq", &[("cpu", "1")], Unit::Ratio, None, |m| 0.01 + 0.62 * full(m));
+    sim.put("core.softirq", &[("cpu", "0")], Unit::Ratio, None, |m| 0.12 + 0.73 * full(m));
+    sim.put("core.softirq", &[("cpu", "1")], Unit::Ratio, None, |m| 0.78 * full(m));
     let explained = explained(&mut sim);
     let found = explained.bottleneck;
     assert_eq!(found.finding.as_deref(), Some("softirq"), "{found:#?}");

@@ -27,8 +27,8 @@ const SERVER: &str = include_str!("oven_media_engine.xml");
 const LOGGER: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Logger version=\"2\">\
     <Path>@WORK@</Path><Tag name=\".*\" level=\"info\" /></Logger>\n";
 
-/// Starts it with two applications: `app`, whose sound is AAC and Opus, and `browsers`, which passes
-/// on what comes by WHIP as it is. This build encodes no AAC.
+/// Starts it with two applications: `app`, whose sound is AAC and Opus, and `browsers`, which
+/// passes on what comes by WHIP as it is. This build encodes no AAC.
 ///
 /// # Errors
 /// When it is not installed or does not come up.

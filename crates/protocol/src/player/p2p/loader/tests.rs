@@ -343,8 +343,13 @@ fn loads(
 ) -> Vec<u64> {
     let mut loaded = Vec::new();
     for now in moments {
-        for action in loader.pump(now, queue, None, 0, &mut |_, _| true) {
-            let Action::Load(number) = action else { panic!("nothing is given up") };
+        let actions = loader.pump(now, queue, None, 0, &mut |_, _| true);
+        // What was drawn gives way to what is urgent in the same moment.
+        let begun = actions.iter().filter_map(|action| match action {
+            Action::Load(number) => (!actions.contains(&Action::Abort(*number))).then_some(*number),
+            Action::Abort(_) => None,
+        });
+        for number in begun {
             loader.loaded(now, number, WholeSegment::opaque(bytes));
             loaded.push(number);
         }
