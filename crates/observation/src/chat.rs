@@ -21,7 +21,7 @@ pub struct ChatInterval {
     pub delays_us: Vec<u64>,
     /// Others in the room at the end of the interval.
     pub occupants: u32,
-    /// Whether it was in the room at the end of the interval.
+    /// Whether it was in the room at the end of the interval, or until it left.
     pub is_joined: bool,
 }
 

@@ -273,16 +273,20 @@ impl Member {
         self.delays_us.extend(deliveries.delays_us);
     }
 
-    /// Reports the interval that ends now.
-    fn report(&mut self, now: Instant) {
+    /// Whether it is in the room, and how many others are.
+    fn presence(&self) -> (bool, usize) {
+        match self.life.live() {
+            Some(State::Open(session)) => (session.is_joined(), session.occupants()),
+            _ => (false, 0),
+        }
+    }
+
+    /// Reports the interval that ends now, at whose end it is so in the room.
+    fn report(&mut self, now: Instant, (is_joined, occupants): (bool, usize)) {
         self.take_traffic();
         if let Some(deliveries) = self.inbox.as_mut().map(|inbox| inbox.take(now)) {
             self.count(deliveries);
         }
-        let (is_joined, occupants) = match self.life.live() {
-            Some(State::Open(session)) => (session.is_joined(), session.occupants()),
-            _ => (false, 0),
-        };
         let interval = ChatInterval {
             ended_at: now,
             counters: std::mem::take(&mut self.counters),
@@ -301,7 +305,7 @@ impl Member {
 
     fn end(&mut self, now: Instant, outcome: Outcome) {
         self.abandon_held();
-        self.report(now);
+        self.report(now, self.presence());
         self.life.end(outcome);
     }
 }
@@ -331,7 +335,7 @@ impl Member {
         self.rename(now);
         self.speak(now);
         if let Some(at) = self.interval_at.filter(|at| now >= *at) {
-            self.report(now);
+            self.report(now, self.presence());
             let missed = now.saturating_duration_since(at).as_micros() / INTERVAL.as_micros();
             let intervals = u32::try_from(missed).unwrap_or(u32::MAX).saturating_add(1);
             self.interval_at = Some(at + INTERVAL.saturating_mul(intervals));
@@ -378,18 +382,20 @@ impl Member {
         if self.life.is_ending() {
             return;
         }
+        // Who leaves was in the room until then.
+        let presence = self.presence();
         if let Some(State::Open(session)) = self.life.live_mut() {
             session.leave();
         }
         self.send();
         self.life.extend(self.wire.finish());
         let outcome = self.outcome();
-        if self.wire.is_idle() {
-            return self.end(now, outcome);
-        }
         self.abandon_held();
-        self.report(now);
+        self.report(now, presence);
         (self.inbox, self.interval_at) = (None, None);
+        if self.wire.is_idle() {
+            return self.life.end(outcome);
+        }
         // It has said goodbye, and waits until that has arrived.
         self.life.leave(Some(now + self.options.timeouts.goodbye), outcome);
     }

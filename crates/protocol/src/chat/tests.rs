@@ -294,6 +294,8 @@ fn it_joins_speaks_and_measures_what_comes_back() {
         fixture.ended == Some(Outcome::Completed)
             && fixture.sent.iter().any(|frame| frame.starts_with("<close"))
     );
+    let last = fixture.intervals.last().unwrap();
+    assert!(last.is_joined, "it was in the room until it left: {last:?}");
 }
 
 #[test]

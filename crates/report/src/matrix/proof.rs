@@ -233,7 +233,10 @@ fn proof(
         Some(users) => {
             format!("{}: {}", proof.outcome.words(), proof_text::no_limit(&proof, users))
         }
-        None => proof_text::answer(&proof, report.measure, cell.finding.is_some()),
+        None => {
+            let named = [cell.finding.is_some(), names_it(cell) == Some(true)];
+            proof_text::answer(&proof, report.measure, named)
+        }
     };
     Some(proof)
 }

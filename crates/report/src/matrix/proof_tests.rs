@@ -217,6 +217,18 @@ fn a_placebo_comes_out_the_same_and_more_of_what_is_no_limit_is_refuted() {
     assert!(proof.answer.starts_with("refuted: cpu does not limit one"), "{}", proof.answer);
 }
 
+/// SRS on two CPUs: its one thread is full as before.
+#[test]
+fn what_does_not_relieve_the_limit_is_not_said_to_prove_that_there_is_none() {
+    let found = |_, _| Found::Served(0.5);
+    let report =
+        proof(MatrixMeasure::Hold, relieving(None), found, |_| Some("cpu_full"), untouched);
+    let proof = &report.proofs[0];
+    assert_eq!(proof.outcome, ProofOutcome::Refuted, "{proof:#?}");
+    let said = "does not relieve cpu, which its runs still name; it has ×1.00";
+    assert!(proof.answer.contains(said), "{}", proof.answer);
+}
+
 #[test]
 fn what_cannot_be_seen_is_not_refuted() {
     let report =

@@ -26,8 +26,13 @@ pub(crate) fn estimate(one: Option<&RatioEstimate>) -> String {
     }
 }
 
-/// The answer for one variant; `is_any_named`: some of its runs name a limit.
-pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure, is_any_named: bool) -> String {
+/// The answer for one variant; `is_any_named`: some of its runs name a limit; `is_still_named`: most
+/// of them name what it has more of.
+pub(super) fn answer(
+    proof: &VariantProof,
+    measure: MatrixMeasure,
+    [is_any_named, is_still_named]: [bool; 2],
+) -> String {
     let VariantProof { variant, baseline, accused, .. } = proof;
     let what = match measure {
         MatrixMeasure::Find => "users",
@@ -44,6 +49,11 @@ pub(super) fn answer(proof: &VariantProof, measure: MatrixMeasure, is_any_named:
         ProofOutcome::Confirmed => {
             format!("{words}: {accused} limits {baseline}; {variant} has {size}")
         }
+        // It may well be the limit: this does not give more of it.
+        ProofOutcome::Refuted if is_still_named => format!(
+            "{words}: {variant} does not relieve {accused}, which its runs still name; it has \
+             {size}"
+        ),
         ProofOutcome::Refuted => {
             format!("{words}: {accused} does not limit {baseline}; {variant} has {size}")
         }
