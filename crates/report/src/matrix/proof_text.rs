@@ -26,8 +26,8 @@ pub(crate) fn estimate(one: Option<&RatioEstimate>) -> String {
     }
 }
 
-/// The answer for one variant; `is_any_named`: some of its runs name a limit; `is_still_named`: most
-/// of them name what it has more of.
+/// The answer for one variant; `is_any_named`: some of its runs name a limit; `is_still_named`:
+/// most of them name what it has more of.
 pub(super) fn answer(
     proof: &VariantProof,
     measure: MatrixMeasure,
