@@ -23,6 +23,9 @@ pub const OBJECT_STORAGE: &str = "--object-storage";
 /// The option of its script with which the video is a recording, whose segments are byte ranges.
 pub const RECORDING: &str = "--recording";
 
+/// The option of its script for a picture that costs hardly anything to encode and to decode.
+pub const TINY: &str = "--tiny";
+
 /// The name of its video in URLs.
 const VIDEO: &str = "kEsjeaVCtdtvQpW4d9ndbm";
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use throng_sim::evening::{Evening, OBJECT_STORAGE, RECORDING};
+use throng_sim::evening::{Evening, OBJECT_STORAGE, RECORDING, TINY};
 
 use crate::throng::{Ran, Running, figure, plain, valid};
 
@@ -191,10 +191,10 @@ fn viewers_with_data_channels_exchange_segments_with_a_real_browser() {
 /// 60 s.
 #[test]
 fn viewers_of_a_recording_exchange_its_ranges_with_a_real_browser() {
-    let Some(first) = Evening::start(&[RECORDING]).unwrap() else { return };
+    let Some(first) = Evening::start(&[RECORDING, TINY]).unwrap() else { return };
     let mut evening = Some(first);
     let (ran, tab) = valid(|| {
-        let evening = evening.take().or_else(|| Evening::start(&[RECORDING]).unwrap());
+        let evening = evening.take().or_else(|| Evening::start(&[RECORDING, TINY]).unwrap());
         let evening = evening.expect("it was there before");
         let (_folder, path) =
             scenario_of(&evening, 3, 45, "player = { p2p = { data_channels = 1.0 } }");
