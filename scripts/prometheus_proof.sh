@@ -50,7 +50,7 @@ background encoder 'Opening' ffmpeg -nostdin -re -f lavfi -i testsrc2=size=320x1
   -c:v libx264 -preset ultrafast -g 25 -pix_fmt yuv420p -f hls -hls_time 1 -hls_list_size 8 \
   -hls_delete_threshold 4 -hls_flags delete_segments+independent_segments+program_date_time \
   "$work/live.m3u8"
-background room '^[0-9]' python3 -u crates/cli/tests/data/chat/room.py well
+background room '^[0-9]' /usr/bin/python3 -u crates/cli/tests/data/chat/room.py well
 cat >"$work/chat.toml" <<TOML
 [target]
 url = "chat+ws://127.0.0.1:$(cat "$work/room.log")/chat"
