@@ -257,10 +257,12 @@ fn a_folder_from_before_missing_time_was_counted_reads_as_a_run_without_any() {
     let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
     db.execute_batch(
         "ALTER TABLE series DROP COLUMN missing_us; ALTER TABLE track DROP COLUMN missing_us;
-         ALTER TABLE series DROP COLUMN rtx_packets_received; ALTER TABLE track DROP COLUMN rtx_packets_received;
-         ALTER TABLE series DROP COLUMN repeated_bytes; ALTER TABLE track DROP COLUMN repeated_bytes",
+         ALTER TABLE series DROP COLUMN rtx_packets_received;
+         ALTER TABLE track DROP COLUMN rtx_packets_received;
+         ALTER TABLE series DROP COLUMN repeated_bytes;
+         ALTER TABLE track DROP COLUMN repeated_bytes",
     )
-        .unwrap();
+    .unwrap();
     drop(db);
     let run = RunFolder::read(&path).unwrap();
     let expect =
