@@ -141,7 +141,11 @@ impl<'a> Context<'a> {
     /// The mean of the sum of all series of the metric, for error counters: most of their seconds
     /// may be 0.
     pub(crate) fn rate(&self, metric: &Metric) -> Reading {
-        let list = self.host.metric(metric.name);
+        self.rate_of(metric, self.host.metric(metric.name))
+    }
+
+    /// The same of these series of the metric.
+    pub(crate) fn rate_of(&self, metric: &Metric, list: &[MeasuredSeries<'_>]) -> Reading {
         let mean = |window| mean(sums(list, window).into_iter().flatten());
         let reading = Reading {
             // Errors may begin while users still join.
@@ -149,6 +153,16 @@ impl<'a> Context<'a> {
             ..self.reading(mean)
         };
         self.felt_by_users(metric, list, reading)
+    }
+
+    /// The series of the metric that belong to the interface of another series.
+    pub(crate) fn on_interface(
+        &self,
+        metric: &Metric,
+        of: &MeasuredSeries<'_>,
+    ) -> Vec<MeasuredSeries<'a>> {
+        let all = self.host.metric(metric.name).iter();
+        all.filter(|series| series.is_of_interface(of)).copied().collect()
     }
 
     /// The series of the metric that is highest under the failing load, and its median second.

@@ -249,10 +249,6 @@ pub(crate) fn memory_limit(host: &Host<'_>) -> Option<f64> {
 fn network(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
     let Some(sender) = most_grown(host, &metric::NIC_TX_BYTES, loads) else { return Vec::new() };
     let interface = sender.label("interface");
-    // Each network namespace may have one of this name.
-    let is_there = |series: &&MeasuredSeries<'_>| {
-        ["interface", "netns"].iter().all(|label| series.label(label) == sender.label(label))
-    };
     [
         (&metric::NIC_TX_BYTES, Resource::NicSent),
         (&metric::NIC_TX_PACKETS, Resource::NicSentPackets),
@@ -261,7 +257,8 @@ fn network(host: &Host<'_>, loads: &[LoadWindow]) -> Vec<Used> {
     ]
     .into_iter()
     .filter_map(|(metric, resource)| {
-        let series = host.metric(metric.name).iter().find(is_there)?;
+        let series =
+            host.metric(metric.name).iter().find(|series| series.is_of_interface(sender))?;
         Some(of_one(series, loads, resource, interface, metric.unit.symbol()))
     })
     .collect()

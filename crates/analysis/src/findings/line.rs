@@ -68,11 +68,11 @@ impl<'a> Line<'a> {
         };
         // A class and its parent count the same packets: the highest of them, not their sum.
         let worst = |metric: &Metric, of: &dyn Fn(&MeasuredSeries<'_>) -> Reading| {
-            let list = on_interface(context, metric, &series);
+            let list = context.on_interface(metric, &series);
             Reading::worst(list.iter().map(of))
         };
         let overlimits = worst(&metric::QDISC_OVERLIMITS, &mean);
-        let packets = on_interface(context, &metric::NIC_TX_PACKETS, &series).first().map(mean);
+        let packets = context.on_interface(&metric::NIC_TX_PACKETS, &series).first().map(mean);
         Self {
             series,
             interface,
@@ -107,7 +107,7 @@ impl<'a> Line<'a> {
 
     fn crossed(&self, context: &Context<'_>) -> Option<f64> {
         let of = |metric: &Metric, level: f64| {
-            context.crossed(&on_interface(context, metric, &self.series), level)
+            context.crossed(&context.on_interface(metric, &self.series), level)
         };
         self.speed
             .and_then(|speed| context.crossed(&[self.series], FULL_MIN * speed))
@@ -136,19 +136,6 @@ impl<'a> Line<'a> {
                 .decides_if(self.delayed.fail() >= OVERLIMITS_MIN),
         ]
     }
-}
-
-/// The series of a metric that belong to the interface of another series: each network namespace
-/// may have an `eth0`.
-fn on_interface<'a>(
-    context: &Context<'a>,
-    metric: &Metric,
-    of: &MeasuredSeries<'_>,
-) -> Vec<MeasuredSeries<'a>> {
-    let is_there = |series: &&MeasuredSeries<'_>| {
-        ["interface", "netns"].iter().all(|label| series.label(label) == of.label(label))
-    };
-    context.host.metric(metric.name).iter().filter(is_there).copied().collect()
 }
 
 pub(super) fn check(context: &Context<'_>) -> CheckResult {

@@ -73,9 +73,10 @@ pub(super) fn check(context: &Context<'_>) -> CheckResult {
             percent(gap.fail())
         ));
     }
-    let drops = [&metric::QDISC_DROPS, &metric::NIC_TX_DROPPED, &metric::UDP_SNDBUF_ERRORS]
-        .map(|metric| context.rate(metric).fail());
-    let drops: f64 = drops.iter().sum();
+    // Another interface may drop what is for others.
+    let of_line = [&metric::QDISC_DROPS, &metric::NIC_TX_DROPPED]
+        .map(|metric| context.rate_of(metric, &context.on_interface(metric, &line)).fail());
+    let drops = of_line.iter().sum::<f64>() + context.rate(&metric::UDP_SNDBUF_ERRORS).fail();
     if drops >= 1.0 {
         return ruled_out("Packets are lost before they leave the server, not on the path");
     }

@@ -60,6 +60,16 @@ fn a_queue_is_that_of_the_interface_in_its_network_namespace() {
     assert!(found.title.starts_with("eth0 is full"), "{}", found.title);
 }
 
+/// A tunnel to somewhere else that drops what it is sent.
+#[test]
+fn a_path_that_loses_is_named_though_another_interface_drops_packets() {
+    let mut sim = SimulatedRun::new();
+    plant_of("path_loss")(&mut sim);
+    sim.put("qdisc.drops", &[("interface", "eth1")], Unit::PerSecond, None, |_| 10.0);
+    let found = explained(&mut sim).bottleneck;
+    assert_eq!(found.finding.as_deref(), Some("path_loss"), "{found:#?}");
+}
+
 /// Packets of more users come to other CPUs too; the one that is full is the limit.
 #[test]
 fn the_cpu_that_is_full_is_named_beside_one_whose_soft_interrupts_grow_more() {

@@ -207,6 +207,12 @@ impl<'a> MeasuredSeries<'a> {
         self.series.labels.get(name).map_or("", String::as_str)
     }
 
+    /// Whether it is of the interface of another series: each network namespace may have an `eth0`.
+    #[must_use]
+    pub fn is_of_interface(&self, of: &MeasuredSeries<'_>) -> bool {
+        ["interface", "netns"].iter().all(|name| self.label(name) == of.label(name))
+    }
+
     /// The value that it cannot exceed.
     #[must_use]
     pub fn limit(&self) -> Option<f64> {
