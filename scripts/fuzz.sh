@@ -5,19 +5,23 @@
 #   scripts/fuzz.sh [TARGET]...       all of them unless named
 #   FUZZ_RUNS     inputs of a target, ten million unless set
 #   FUZZ_SECONDS  the longest time of a target, unbounded unless set
+#   FUZZ_JOBS     targets at a time, one for each core unless set
 # Without a nightly compiler and cargo-fuzz (`cargo install cargo-fuzz`) the tests of the same laws
 # run that many inputs (fuzz/hunt.rs), which know nothing of coverage: then it ends with 77.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-export FUZZ_RUNS=${FUZZ_RUNS:-10000000}
-seconds_max=${FUZZ_SECONDS:-0}
-table=$(mktemp)
-trap 'rm -f "$table"' EXIT
+export FUZZ_RUNS=${FUZZ_RUNS:-10000000} FUZZ_SECONDS=${FUZZ_SECONDS:-0}
+jobs=${FUZZ_JOBS:-$(nproc)}
+rows=$(mktemp -d)
+trap 'rm -rf "$rows"' EXIT
+export rows
+builds=$(realpath -m "${CARGO_TARGET_DIR:-target}/fuzz")
+export builds
 
-row() { printf '%s|%s|%s|%s\n' "$@" >>"$table"; }
+row() { printf '%s|%s|%s|%s\n' "$@" >"$rows/$1"; } # TARGET INPUTS SECONDS FINDINGS
 print_table() {
   printf '\n%-14s %12s %9s  %s\n' target inputs seconds findings
-  awk -F'|' '{ printf "%-14s %12s %9s  %s\n", $1, $2, $3, $4 }' "$table"
+  cat "$rows"/* | awk -F'|' '{ printf "%-14s %12s %9s  %s\n", $1, $2, $3, $4 }'
 }
 
 # Folders with inputs of a target, below fuzz/; fuzz/README.md has the same in words.
@@ -33,24 +37,41 @@ seeds_of() { # TARGET
   return 0
 }
 
+# Safe Rust has nothing for the address sanitizer to find, and is twice as fast without.
+sanitizer_of() { # TARGET
+  case $1 in
+    packet-frame | run-db) echo address ;;
+    *) echo none ;;
+  esac
+}
+
+# A sanitizer is a flag of all crates: each has its own folder, or they build each other anew.
+cargo_fuzz() { # COMMAND TARGET [ARGUMENT]...
+  local command=$1 target=$2 sanitizer
+  sanitizer=$(sanitizer_of "$target")
+  shift 2
+  (cd fuzz && cargo +nightly fuzz "$command" --sanitizer "$sanitizer" \
+    --target-dir "$builds/$sanitizer" "$target" "$@")
+}
+
 fuzz() { # TARGET
-  local target=$1 log began inputs found before
-  log=$(mktemp)
+  local target=$1 log began inputs found before status
+  log=$rows/.$target.log
   mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
   before=$(find "fuzz/artifacts/$target" -type f | wc -l)
   began=$SECONDS
   # shellcheck disable=SC2046 # Folders, one word each.
-  (cd fuzz && cargo +nightly fuzz run "$target" "corpus/$target" $(seeds_of "$target") -- \
-    -runs="$FUZZ_RUNS" -max_total_time="$seconds_max" -print_final_stats=1) >"$log" 2>&1
-  local status=$?
+  cargo_fuzz run "$target" "corpus/$target" $(seeds_of "$target") -- \
+    -runs="$FUZZ_RUNS" -max_total_time="$FUZZ_SECONDS" -print_final_stats=1 >"$log" 2>&1
+  status=$?
   inputs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log" | tail -1)
   found=$(($(find "fuzz/artifacts/$target" -type f | wc -l) - before))
-  [[ $status -eq 0 ]] || { tail -40 "$log" && failed=1; }
   # A target that does not compile has no inputs, and is no finding.
   [[ $status -eq 0 || -n $inputs || $found -gt 0 ]] || found="did not run"
   row "$target" "${inputs:--}" $((SECONDS - began)) "$found"
-  rm -f "$log"
+  [[ $status -eq 0 ]] || { tail -40 "$log" && return 1; }
 }
+export -f fuzz cargo_fuzz seeds_of sanitizer_of row
 
 # Names of targets are those of tests only in part: all of them, by crate.
 hunt() {
@@ -69,14 +90,15 @@ hunt() {
 failed=0
 # All of them, at once: nothing else compiles them (crates/cli/tests/architecture.rs says why), and
 # what does not compile is not told after hours. A stable compiler suffices.
-cargo check --manifest-path fuzz/Cargo.toml --locked --bins \
-  --target-dir "${CARGO_TARGET_DIR:-target}/fuzz" || failed=1
+cargo check --manifest-path fuzz/Cargo.toml --locked --bins --target-dir "$builds" || failed=1
 if cargo +nightly fuzz --version >/dev/null 2>&1; then
   [[ $# -gt 0 ]] || mapfile -t all < <(cd fuzz && cargo +nightly fuzz list)
   [[ $# -gt 0 ]] || set -- "${all[@]}"
+  # Before the first begins, so that no time of a target has the building of another.
   for one in "$@"; do
-    fuzz "$one"
+    cargo_fuzz build "$one" || failed=1
   done
+  printf '%s\n' "$@" | xargs -P "$jobs" -I{} bash -c 'fuzz "$1"' fuzz {} || failed=1
 else
   echo "libFuzzer is skipped (no nightly compiler with cargo-fuzz): the tests of the same laws"
   hunt
