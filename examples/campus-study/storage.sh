@@ -10,21 +10,27 @@ set -eu
 
 unavailable() { echo "$1" >&2; exit 69; }
 
+# Before anything is mounted, and before its size is computed.
+check() { # CATALOGUE COUNT
+  [ -d "$1" ] || unavailable "no folder $1: make it by throng media make, or scripts/study.sh"
+  found=$(find "$1" -name 'file-*' | wc -l)
+  [ "$found" -ge "$2" ] || unavailable "$1 has $found files of $2: throng media make --count $2"
+}
+
 fill() { # CATALOGUE COUNT FOLDER
   number=0
   for file in "$1"/file-*; do
-    [ -e "$file" ] || unavailable "no files in $1: run scripts/study.sh, or throng media make"
     [ "$number" -lt "$2" ] || break
     cp "$file" "$3/movie-$number.${file##*.}"
     number=$((number + 1))
   done
-  [ "$number" -eq "$2" ] || { echo "$1 has only $number files" >&2; exit 1; }
 }
 
 case ${1:-} in
   up)
     kind=$2 catalogue=$3 count=$4 folder=$5
     [ "$(id -u)" -eq 0 ] || unavailable "mounting needs root"
+    check "$catalogue" "$count"
     mkdir -p "$folder"
     # What the files take, with room for the file system.
     kb=$(($(find "$catalogue" -name 'file-*' | sort | head -n "$count" | xargs -r du -kc |
