@@ -167,6 +167,39 @@ fn the_page_of_a_run_is_read_while_it_happens_and_ends_it_with_its_token() {
     assert!(!run.join("run.db-wal").exists(), "a reader kept the database from becoming one file");
 }
 
+/// 25 s: a hundred connections a second are taken, one after another, beside a run of 20 s.
+#[test]
+fn of_a_thousand_open_pages_few_are_told_the_others_refused_and_the_run_goes_on() {
+    let stage = Stage::start(None, "127.0.0.1:0", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("run");
+    let target = stage.target();
+    let view = ["view", &target, "-n", "2", "--every", "50ms", "--for", "20s", "--quiet"];
+    let more = ["--serve", "127.0.0.1:0", "--output", run.to_str().unwrap()];
+    let mut served = Served::start(&[&view[..], &more].concat());
+
+    let mut told = Vec::new();
+    let mut refused = 0;
+    for _ in 0..1_000 {
+        let mut page = BufReader::new(served.connect("GET", "/events", ""));
+        let mut status = String::new();
+        page.read_line(&mut status).unwrap();
+        match status.trim_end() {
+            "HTTP/1.1 200 OK" => told.push(std::thread::spawn(|| {
+                Events(page).told(&["2 connected, 2 playing", "event: end"]);
+            })),
+            "HTTP/1.1 503 Service Unavailable" => refused += 1,
+            _ => panic!("{status}"),
+        }
+    }
+    assert_eq!((told.len(), refused), (16, 984));
+    assert!(served.ask("GET", "/", "").starts_with("HTTP/1.1 200"), "the page itself is given");
+    // Those that are told lose nothing while the others are refused, and the run ends in its time.
+    told.into_iter().for_each(|page| page.join().unwrap());
+    served.exit_code().unwrap();
+    assert_eq!(RunFolder::read(&run).unwrap().ending, Ending::Complete);
+}
+
 /// 15 s: a run of 10 s, and the begin of a second one.
 #[test]
 fn the_page_of_a_matrix_follows_its_runs_leads_to_theirs_and_ends_it() {
