@@ -50,6 +50,14 @@ const MASTER: &str = "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1000000\n0.m3u8\n";
 
 impl Fixture {
     fn new(change: impl FnOnce(&mut BTreeMap<&'static str, (u16, String)>)) -> Self {
+        Self::of_visitor(true, change)
+    }
+
+    /// Of a visitor who has the chat of the page open or closed.
+    fn of_visitor(
+        has_chat: bool,
+        change: impl FnOnce(&mut BTreeMap<&'static str, (u16, String)>),
+    ) -> Self {
         let now = Instant::now();
         let ok = |text: &str| (200, text.to_owned());
         let mut answers = BTreeMap::from([
@@ -105,7 +113,8 @@ impl Fixture {
             mark: "m".into(),
             log: chat::RoomLog::default(),
         });
-        let config = Config { page: Url::parse(PAGE).unwrap(), player, chat: Some(make) };
+        let chat = has_chat.then_some(make);
+        let config = Config { page: Url::parse(PAGE).unwrap(), player, chat };
         let mut fixture = Self {
             visitor: Visitor::new(config, ParticipantOptions::for_tests(now)),
             now,
@@ -271,6 +280,22 @@ fn a_page_of_7_0_searches_for_what_it_recommends_and_lists_only_where_it_finds_n
     let newer = Fixture::new(|_| {});
     let asked = ["GET /api/v1/search/videos", "GET /api/v1/videos", settings];
     assert_eq!(asked.map(|request| newer.asked(request)), [0, 1, 1]);
+}
+
+/// The plugin asks for its settings before it knows whether the video has a chat.
+#[test]
+fn a_visitor_without_a_chat_asks_for_its_settings_where_the_instance_has_the_plugin() {
+    let settings = "GET /api/v1/plugins/peertube-plugin-livechat/public-settings";
+    let plugin = r#"{"npmName":"peertube-plugin-livechat"}"#;
+    for (registered, times) in [(plugin, 1), ("", 0)] {
+        let page = format!(r#"{{"serverVersion":"7.0.0","plugin":{{"registered":[{registered}]}}}}"#);
+        let fixture = Fixture::of_visitor(false, |answers| {
+            answers.insert("/w/abc", (200, page));
+        });
+        assert_eq!(fixture.asked(settings), times, "{:?}", fixture.requests);
+        let is_of_room = |request: &String| request.contains("/plugins/livechat/");
+        assert!(!fixture.requests.iter().any(is_of_room), "{:?}", fixture.requests);
+    }
 }
 
 #[test]

@@ -108,6 +108,11 @@ pub(super) fn of_page(page: &[u8]) -> Version {
     of(said.unwrap_or(UNSAID))
 }
 
+/// Whether the configuration in the page lists the plugin of chats.
+pub(super) fn has_livechat(page: &[u8]) -> bool {
+    String::from_utf8_lossy(page).contains("peertube-plugin-livechat")
+}
+
 fn of(version: (u32, u32)) -> Version {
     let found = VERSIONS.into_iter().find(|known| known.since <= version);
     found.unwrap_or(VERSIONS[0])

@@ -46,6 +46,8 @@ pub struct Visitor {
     rng: fastrand::Rng,
     calls: Calls,
     version: Option<Version>,
+    /// Whether the instance has the chat's plugin.
+    has_livechat: bool,
     rhythm: Option<Rhythm>,
     video: Option<Video>,
     /// Of the video, if it is live; known before it is played.
@@ -79,6 +81,7 @@ impl Visitor {
             config,
             options,
             version: None,
+            has_livechat: false,
             rhythm: None,
             video: None,
             live: None,
@@ -147,6 +150,7 @@ impl Visitor {
         match (call, called) {
             (Call::Page, Called::Body(page)) => {
                 self.version = Some(versions::of_page(&page));
+                self.has_livechat = versions::has_livechat(&page);
                 self.rhythm = Some(rhythm::of_page(&page));
                 if self.searches() {
                     self.get(now, Call::Other, "/api/v1/config/");
@@ -260,17 +264,26 @@ impl Visitor {
             socket.start();
             self.put_socket_outputs(now);
         }
-        if !std::mem::replace(&mut self.has_asked_for_chat, true) && self.config.chat.is_some() {
-            self.get(now, Call::LivechatSettings, LIVECHAT_SETTINGS);
-            if self.searches() {
-                self.get(now, Call::Other, LIVECHAT_SETTINGS);
-                self.get(now, Call::Other, LIVECHAT_SETTINGS);
-            }
+        if !std::mem::replace(&mut self.has_asked_for_chat, true) {
+            self.ask_for_chat(now);
         }
         if is_live {
             self.get(now, Call::Live, &format!("/api/v1/videos/live/{uuid}"));
         } else {
             self.play(now);
+        }
+    }
+
+    /// What the chat's plugin asks for; it asks for its settings where a video has no chat, too.
+    fn ask_for_chat(&mut self, now: Instant) {
+        if self.config.chat.is_some() {
+            self.get(now, Call::LivechatSettings, LIVECHAT_SETTINGS);
+            if self.searches() {
+                self.get(now, Call::Other, LIVECHAT_SETTINGS);
+                self.get(now, Call::Other, LIVECHAT_SETTINGS);
+            }
+        } else if self.has_livechat {
+            self.get(now, Call::Other, LIVECHAT_SETTINGS);
         }
     }
 
