@@ -217,11 +217,13 @@ fn a_browser_in_a_meeting_on_livekit_sees_everybody_and_is_seen() {
         return;
     }
     let namespace = Namespace::with_veth("canary", ADDRESS).unwrap();
-    let _server = LiveKit::start(&namespace, ADDRESS).unwrap();
+    let server = LiveKit::start(&namespace, ADDRESS).unwrap();
     let url = format!("livekit+ws://{ADDRESS}:{PORT}/canary");
     let access = [format!("target.api_key={KEY}"), format!("target.api_secret={SECRET}")];
     let more = ["-n", "2", "--for", "13s", "--set", &access[0], "--set", &access[1]];
     let ran = measured(Some(&namespace), &url, &OwnBrowser::new(), &more);
+    // The browser has signed off: the server keeps who only disappears for some time.
+    assert_eq!(server.participants("canary").unwrap(), Vec::<Value>::new(), "{ran}");
     agrees(&ran);
     assert_seen_by(&ran, 2);
 }

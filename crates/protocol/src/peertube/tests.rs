@@ -288,7 +288,8 @@ fn a_visitor_without_a_chat_asks_for_its_settings_where_the_instance_has_the_plu
     let settings = "GET /api/v1/plugins/peertube-plugin-livechat/public-settings";
     let plugin = r#"{"npmName":"peertube-plugin-livechat"}"#;
     for (registered, times) in [(plugin, 1), ("", 0)] {
-        let page = format!(r#"{{"serverVersion":"7.0.0","plugin":{{"registered":[{registered}]}}}}"#);
+        let page =
+            format!(r#"{{"serverVersion":"7.0.0","plugin":{{"registered":[{registered}]}}}}"#);
         let fixture = Fixture::of_visitor(false, |answers| {
             answers.insert("/w/abc", (200, page));
         });

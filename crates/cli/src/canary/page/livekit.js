@@ -80,12 +80,16 @@ protocols.livekit = async (config) => {
   socket.onmessage = ({ data }) => { turn = turn.then(() => handle(livekitMessage(data))).catch(fail); };
   socket.onclose = ({ code }) => leaving || fail(`LiveKit closed the WebSocket (${code})`);
   const ping = setInterval(() => socket.readyState === WebSocket.OPEN && say({ ping: String(Date.now()) }), LIVEKIT_PING_MS);
-  canary.leave = async () => {
+  canary.leave = () => new Promise((left) => {
     leaving = true;
     clearInterval(ping);
+    // The browser is ended next: what it has to say is on its way when the server closes, too. Else
+    // the room keeps a participant who sends nothing.
+    socket.onclose = left;
+    if (socket.readyState !== WebSocket.OPEN) return left();
     say({ leave: { reason: "CLIENT_INITIATED" } });
     socket.close();
-  };
+  });
   await new Promise((resolve, reject) => {
     socket.onopen = resolve;
     socket.onerror = () => reject(new Error("LiveKit: its WebSocket does not open"));
