@@ -31,7 +31,7 @@ fn variants(report: &MatrixReport) -> Vec<Vec<String>> {
         vec![
             proof.variant.clone(),
             proof.outcome.words().to_owned(),
-            proof_text::estimate(proof.effect.as_ref()),
+            proof.bound.estimate(proof.effect.as_ref()),
             proof_text::estimate(proof.control.as_ref()),
             limit(&proof.baseline_limit),
             limit(&proof.limit),

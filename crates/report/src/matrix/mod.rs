@@ -29,6 +29,9 @@ pub use proof::{
 };
 pub(crate) mod proof_text;
 
+mod ratio_bound;
+pub use ratio_bound::RatioBound;
+
 mod so_far;
 pub use so_far::so_far;
 

@@ -12,6 +12,7 @@ use throng_observation::Relief;
 
 use super::environment::difference;
 use super::summarise::majority;
+use super::ratio_bound::RatioBound;
 use super::{
     MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunFigures, RunStatus, proof_text, valid,
 };
@@ -107,6 +108,9 @@ pub struct VariantProof {
     /// Capacity (or share of user-seconds served well) of the variant ÷ that of the baseline;
     /// `null` without a pair.
     pub effect: Option<RatioEstimate>,
+    /// What the true ratio is, where a share counts as more than it is.
+    #[serde(default)]
+    pub bound: RatioBound,
     /// The same of runs of equal configuration, the later ÷ the earlier (A/A); `null` without a
     /// pair.
     pub control: Option<RatioEstimate>,
@@ -143,10 +147,13 @@ pub struct ProofPair {
     /// The places of both in the order of all runs, the baseline first; `null` before they were
     /// made.
     pub places: [Option<usize>; 2],
-    /// What they measured; `ratio` takes less than 5 % of user-seconds as 5 %.
+    /// What they measured; `ratio` takes less than 10 % of user-seconds as 10 %.
     pub values: [Option<f64>; 2],
     /// Variant ÷ baseline.
     pub ratio: Option<f64>,
+    /// What the true ratio is then.
+    #[serde(default)]
+    pub bound: RatioBound,
     /// Why the pair does not count; `null` if it does.
     pub discarded: Option<String>,
 }
@@ -198,6 +205,9 @@ fn proof(
         shrink: variant.shrink.clone(),
         outcome: decide(effect.as_ref(), control.as_ref(), claim(variant), is_still_named),
         effect,
+        bound: RatioBound::of_all(
+            compared.iter().filter(|(_, counted)| counted.is_some()).map(|(pair, _)| pair.bound),
+        ),
         control,
         pairs: compared.into_iter().map(|(pair, _)| pair).collect(),
         baseline_finding,
@@ -333,6 +343,7 @@ fn compare(
         return (pair, None);
     }
     pair.ratio = Some(y / x);
+    pair.bound = RatioBound::of(pair.values.map(|value| is_raised(report.measure, value)));
     (pair, Some(RunPair { values: [x, y], resolution: [of_x, of_y] }))
 }
 
@@ -369,6 +380,16 @@ fn value(measure: MatrixMeasure, figures: &RunFigures) -> Option<(f64, f64)> {
             Some((users, (failing / users).ln() / 12f64.sqrt()))
         }
     }
+}
+
+/// Whether a value counts as more than it is.
+fn is_raised(measure: MatrixMeasure, value: Option<f64>) -> bool {
+    measure == MatrixMeasure::Hold && value.is_some_and(|served| served < SERVED_MIN)
+}
+
+/// The least share of user-seconds that counts, in words.
+pub(super) fn least_share() -> String {
+    format!("{:.0} %", SERVED_MIN * 1e2)
 }
 
 fn level_name(report: &MatrixReport, cell: &MatrixCell) -> String {
@@ -526,7 +547,7 @@ fn method(measure: MatrixMeasure, looks: usize) -> Vec<String> {
                 .to_owned()
         }
         MatrixMeasure::Hold => {
-            let least = format!("{:.0} %", SERVED_MIN * 1e2);
+            let least = least_share();
             format!(
                 "The value of a run is the share of user-seconds that were served well while the \
                  crowd was held (docs/find.md); less than {least} counts as {least}."

@@ -329,6 +329,10 @@ fn a_crowd_that_is_not_served_at_all_has_a_ratio() {
     let proof = &report.proofs[0];
     assert_eq!(proof.outcome, ProofOutcome::Confirmed, "{proof:#?}");
     assert!((proof.effect.unwrap().ratio - 10.0).abs() < 1e-6);
+    // None at all counts as a tenth: how many times as many all are of it is not measured.
+    assert_eq!(proof.bound, RatioBound::AtLeast);
+    assert!(proof.answer.contains("; four has at least ×"), "{}", proof.answer);
+    assert!(proof.pairs.iter().all(|pair| pair.bound == RatioBound::AtLeast), "{proof:#?}");
     assert!(proof.answer.ends_with("; then nothing is named"), "{}", proof.answer);
 }
 
@@ -362,6 +366,9 @@ fn two_sides_that_serve_hardly_anybody_are_not_the_same() {
     let refuted = near(relieving(Some(2.0)));
     assert_eq!(refuted.outcome, ProofOutcome::Refuted, "{refuted:#?}");
     assert!(refuted.reasons[0].contains("30 % larger than what one serves"), "{refuted:#?}");
+    assert_eq!(refuted.bound, RatioBound::Unknown, "1 % of both is no ratio");
+    let said = "has less than 10 % of the user-seconds served well, as has one";
+    assert!(refuted.answer.contains(said), "{}", refuted.answer);
     // A third more had not served a crowd that is 30 % too large, nor is that known without `more`:
     // the limit may be the accused one.
     for more in [Some(1.33), None] {

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use throng_analysis::experiment::{CapacityPrediction, ProofOutcome, RatioEstimate};
 use throng_observation::untrusted;
 
+use super::proof::least_share;
+use super::ratio_bound::RatioBound;
 use super::{MatrixMeasure, MatrixReport, NOT_FINISHED, ProofPair, VariantProof};
 use crate::Quantity;
 use crate::cause;
@@ -38,11 +40,20 @@ pub(super) fn answer(
         MatrixMeasure::Find => "users",
         MatrixMeasure::Hold => "user-seconds served well",
     };
-    let size = match &proof.effect {
-        Some(effect) => {
+    let size = match (&proof.effect, proof.bound) {
+        (None, _) => "nothing to compare".to_owned(),
+        (Some(effect), RatioBound::Exact) => {
             format!("{} the {what}, 95 % {}", factor(effect.ratio), interval(effect.interval))
         }
-        None => "nothing to compare".to_owned(),
+        (Some(effect), bound @ RatioBound::AtLeast) => {
+            format!("at least {} the {what}", factor(bound.end(effect)))
+        }
+        (Some(effect), bound @ RatioBound::AtMost) => {
+            format!("at most {} the {what}", factor(bound.end(effect)))
+        }
+        (Some(_), RatioBound::Unknown) => {
+            format!("less than {} of the {what}, as has {baseline}", least_share())
+        }
     };
     let words = proof.outcome.words();
     let said = match proof.outcome {
@@ -170,7 +181,7 @@ pub(crate) fn pair_row(kind: Quantity, pair: &ProofPair) -> Vec<String> {
         format!("  {} and {}", place(a), place(b)),
         value(x),
         value(y),
-        pair.ratio.map_or_else(dash, factor),
+        pair.ratio.map_or_else(dash, |ratio| pair.bound.factor(ratio)),
         pair.discarded.as_ref().map(|why| format!("discarded: {why}")).unwrap_or_default(),
     ]
 }

@@ -1,6 +1,5 @@
 //! What is known while runs are made, in sentences.
 
-use super::proof_text::{estimate, factor};
 use super::{MatrixReport, ProofPair, RunStatus, VariantProof, text};
 
 /// Of each variant of a proof the decision by the pairs that were made, and the last of them; of a
@@ -26,7 +25,7 @@ fn decision(proof: &VariantProof) -> String {
             "{variant}: {} by {} of {planned} pairs, {}",
             proof.outcome.words(),
             effect.pairs,
-            estimate(Some(effect))
+            proof.bound.estimate(Some(effect))
         ),
         None => format!("{variant}: none of {planned} pairs counts yet"),
     };
@@ -34,7 +33,7 @@ fn decision(proof: &VariantProof) -> String {
     let Some(last) = proof.pairs.iter().rfind(is_made) else { return decided };
     match (&last.discarded, last.ratio) {
         (Some(why), _) => format!("{decided}; the last pair does not count: {why}"),
-        (None, Some(ratio)) => format!("{decided}; the last pair {}", factor(ratio)),
+        (None, Some(ratio)) => format!("{decided}; the last pair {}", last.bound.factor(ratio)),
         (None, None) => decided,
     }
 }

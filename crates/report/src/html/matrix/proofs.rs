@@ -54,7 +54,7 @@ fn rows(table: &mut Table, axis: &Axis, proof: &VariantProof) {
         [
             Cell::text(&proof.variant),
             Cell::text(proof.outcome.words()).classed(class),
-            Cell::text(&proof_text::estimate(proof.effect.as_ref())),
+            Cell::text(&proof.bound.estimate(proof.effect.as_ref())),
             Cell::markup(axis.draw(proof.effect.as_ref(), "effect")),
             limit(&proof.baseline_limit),
             limit(&proof.limit),
