@@ -57,10 +57,16 @@ impl FreezeMeter {
         }
         self.reported = None;
         self.shown_at = Some(now);
-        self.begins_at = self.knows_pace().then(|| {
-            let mean_us = self.sum_us / self.intervals.min(WINDOW) as u64;
-            now + Duration::from_micros((3 * mean_us).max(mean_us + MIN_INCREASE_US))
-        });
+        self.begins_at = self.overdue_at().filter(|_| self.knows_pace());
+    }
+
+    /// From when on the next frame is overdue by the intervals that are known, be they too few for
+    /// a freeze; `None` before the second frame.
+    #[must_use]
+    pub fn overdue_at(&self) -> Option<Instant> {
+        let mean_us = self.sum_us.checked_div(self.intervals.min(WINDOW) as u64)?;
+        let bound_us = (3 * mean_us).max(mean_us + MIN_INCREASE_US);
+        Some(self.shown_at? + Duration::from_micros(bound_us))
     }
 
     /// Checks whether a freeze has begun.
@@ -143,6 +149,20 @@ mod tests {
         ] {
             assert_eq!(steady(count, step, gap), expect, "{what}, gap {gap}");
         }
+    }
+
+    #[test]
+    fn a_frame_is_overdue_by_as_few_intervals_as_are_known() {
+        let start = Instant::now();
+        let mut meter = FreezeMeter::default();
+        let mut overdue_ms = |at: u64| {
+            meter.frame(start + ms(at));
+            meter.overdue_at().map(|at| (at - start).as_millis())
+        };
+        assert_eq!(overdue_ms(0), None);
+        assert_eq!(overdue_ms(2_000), Some(8_000), "three times the interval");
+        assert_eq!(overdue_ms(2_040), Some(2_040 + 3 * 1_020));
+        assert_eq!(meter.next_timeout(), None, "a freeze needs five");
     }
 
     #[test]

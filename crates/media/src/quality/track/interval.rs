@@ -64,10 +64,10 @@ impl TrackMeter {
     #[must_use]
     pub fn is_quiet(&self, now: Instant) -> bool {
         let came = self.counters.packets_original + self.counters.packets_recovered;
-        let is_slow = self.pictures.as_ref().and_then(|pictures| pictures.freeze.next_timeout());
+        let overdue_at = self.pictures.as_ref().and_then(|pictures| pictures.freeze.overdue_at());
         came == 0
             && now.saturating_duration_since(self.interval_began) >= QUIET
-            && is_slow.is_none_or(|at| at <= now)
+            && overdue_at.is_none_or(|at| at <= now)
     }
 
     /// Media is expected again from `now` on; the time since the previous interval does not count

@@ -106,6 +106,24 @@ fn media_that_began_has_stopped_and_is_not_awaited() {
     }
 }
 
+/// A camera that sends a picture each two seconds.
+#[test]
+fn of_a_source_with_few_pictures_none_is_missing_before_its_pace_is_known() {
+    let mut fixture = Fixture::playing(SDP);
+    let plays_since = fixture.now;
+    for sequence in 0..5 {
+        fixture.receives(&frame(0, sequence));
+        fixture.wait(Duration::from_secs(2));
+    }
+    let missing = fixture.intervals().into_iter().filter(|it| it.missing.is_some());
+    let after: Vec<_> = missing.map(|it| it.ended_at - plays_since).collect();
+    // The second one tells how far apart they are.
+    assert!(after.iter().all(|after| *after <= Duration::from_secs(4)), "{after:?}");
+    // A sixth that does not come is missed.
+    fixture.wait(Duration::from_secs(6));
+    assert!(fixture.intervals().last().unwrap().missing.is_some());
+}
+
 #[test]
 fn a_track_that_was_set_up_and_never_comes_or_stops_is_missing() {
     let [video, audio] = missed(14);
