@@ -6,7 +6,7 @@ use std::fmt;
 use serde::de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use super::{ENTRIES_MAX, HarError};
+use super::{ENTRIES_MAX, HarError, beginning};
 
 /// Most headers of a message, and most pages of a file.
 const ITEMS_MAX: usize = 1_000;
@@ -95,8 +95,8 @@ impl Log {
         // Some tools write a byte order mark.
         let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let file: File = serde_json::from_slice(bytes).map_err(|error| {
-            // It may quote the file.
-            let shown: String = error.to_string().chars().take(PROBLEM_CHARS_MAX).collect();
+            let said = without_quoted(&error.to_string());
+            let shown = beginning(&said, PROBLEM_CHARS_MAX);
             HarError::of_file(format!("not a HAR file (JSON): {shown}"))
         })?;
         file.log.ok_or_else(|| {
@@ -104,6 +104,15 @@ impl Log {
                 "`log` is missing: save it with \"Save all as HAR\" of the browser's network panel",
             )
         })
+    }
+}
+
+/// What the JSON reader says without the text of the file that it quotes, which may be a secret
+/// whatever it looks like.
+fn without_quoted(said: &str) -> String {
+    match said.split_once(": string \"").zip(said.rsplit_once("\", expected ")) {
+        Some(((before, _), (_, expected))) => format!("{before}: a text, expected {expected}"),
+        None => said.to_owned(),
     }
 }
 

@@ -10,6 +10,10 @@
 
 use std::fmt;
 
+use throng_observation::masked::masked_beginning;
+
+use crate::masked::masked_text;
+
 mod cache;
 mod document;
 mod kind;
@@ -17,6 +21,7 @@ mod left_out;
 mod order;
 mod plan;
 mod read;
+mod told;
 
 pub use cache::when_warm;
 pub use left_out::LeftOut;
@@ -54,6 +59,13 @@ impl fmt::Display for HarError {
 }
 
 impl std::error::Error for HarError {}
+
+/// The beginning of a text of the file as a message shows it: in one line, without its secrets.
+fn beginning(text: &str, chars_max: usize) -> String {
+    // Readers of URLs pass over line ends.
+    let line: String = text.chars().filter(|c| !c.is_control()).collect();
+    masked_text(&masked_beginning(&line)).chars().take(chars_max).collect()
+}
 
 #[cfg(test)]
 mod tests;

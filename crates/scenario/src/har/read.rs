@@ -6,17 +6,20 @@ use std::time::Duration;
 use throng_observation::Url;
 use throng_observation::calendar::iso_us;
 
-use super::HarError;
 use super::cache::when_warm;
 use super::document::{Entry, Header, Leaf, Log};
 use super::kind::{Kind, is_document, is_get};
 use super::left_out::LeftOut;
 use super::order::{Span, followed, followed_by};
 use super::plan::{PagePlan, PageRequest, PlayerStart, WhenWarm};
+use super::{HarError, beginning};
 use crate::recorded_page::OriginRule;
 
 /// Longest time from the begin of a page to a request of it.
 const SINCE_BEGIN_MAX_US: i64 = 86_400 * 1_000_000;
+
+/// Longest beginning of a value that is shown.
+const VALUE_CHARS_MAX: usize = 60;
 
 /// Headers that the client sets itself, those of one connection, those that the state of the
 /// recording browser's cache decided, and credentials of the recording.
@@ -189,7 +192,7 @@ fn problem(number: usize, field: &'static str, value: &Leaf, expected: &str) -> 
     let problem = match value {
         Leaf::Absent => "is missing".to_owned(),
         Leaf::Text(text) => {
-            let shown: String = text.chars().filter(|c| !c.is_control()).take(60).collect();
+            let shown = beginning(text, VALUE_CHARS_MAX);
             format!("is `{}`, not {expected}", shown.escape_debug())
         }
         Leaf::Number(_) | Leaf::Other => format!("is not {expected}"),

@@ -215,3 +215,19 @@ fn errors_name_the_entry_and_its_field() {
         assert!(error.contains(expect), "{error}\n  lacks: {expect}");
     }
 }
+
+#[test]
+fn what_its_requests_tell_servers_alone_is_known() {
+    let mut har = har();
+    har["log"]["entries"][1]["request"] = json!({ "method": "GET",
+        "url": "https://tube.example/app.js?access_token=first-one&v=3", "headers": [
+            { "name": "X-Session", "value": "second" }, { "name": "Csrf", "value": "third=1" },
+            { "name": "X-Requested-With", "value": "XMLHttpRequest" },
+            { "name": "Sec-Fetch-Site", "value": "a, b" },
+            { "name": "Referer", "value": "https://tube.example/?ticket=fourth-one" } ] });
+    let plan = plan_of(&har, TARGET, &[]).unwrap();
+    let told: Vec<_> = plan.secrets_of_urls().map(|secret| secret.expose().to_owned()).collect();
+    assert_eq!(told, ["first-one", "fourth-one"]);
+    let headers: Vec<_> = plan.secret_headers().collect();
+    assert_eq!(headers, [("x-session", "second"), ("csrf", "third=1")]);
+}

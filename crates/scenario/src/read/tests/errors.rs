@@ -1,6 +1,11 @@
 //! What is refused: where, with which help, and that no secret is repeated.
 
+use std::time::Duration;
+
+use throng_observation::Url;
+
 use super::{FULL, SMALL, read, set};
+use crate::har::{PageOrigins, PagePlan};
 use crate::{Origin, Override, Scenario};
 
 #[test]
@@ -138,7 +143,7 @@ fn an_error_reads_as_a_compilers() {
     assert!(error.contains(expect), "{error}");
 }
 
-/// A secret in any place of a file or of an override that cannot be read.
+/// A secret in any place of a file, an override or a recording that cannot be read.
 #[test]
 fn no_error_repeats_a_secret() {
     let target = "[target]\nurl = \"whep+http://127.0.0.1:7080/whep\"\n";
@@ -174,6 +179,22 @@ fn no_error_repeats_a_secret() {
         ("crowd.size", "`--set crowd.size` is not"),
     ] {
         let error = Override::parse(text).expect_err(text).to_string();
+        assert!(error.contains(shown) && !error.contains("S3CRET"), "{error}");
+    }
+    let origins = PageOrigins::new(&Url::parse("http://127.0.0.1/").unwrap(), &[]);
+    for (request, shown) in [
+        (r#"{ "url": "http://me:S3CRET@h:bad/" }"#, "`request.url` is `http://\u{2026}@h:bad/`"),
+        (r#"{ "url": "http://me:S3\nCRET@h:bad/" }"#, "`request.url` is `http://\u{2026}@h:bad/`"),
+        (r#"{ "url": "app.js?token=S3CRET" }"#, "is `app.js?token=\u{2026}`, not a URL"),
+        (r#""S3CRET""#, "invalid type: a text, expected an object as `request`"),
+        (
+            r#"{ "url": "http://h/", "headers": ["S3CRET\", expected S3CRET"] }"#,
+            "a text, expected an object as header",
+        ),
+    ] {
+        let har = format!(r#"{{ "log": {{ "entries": [{{ "request": {request} }}] }} }}"#);
+        let error = PagePlan::read(har.as_bytes(), &origins, Duration::ZERO).expect_err(&har);
+        let error = error.to_string();
         assert!(error.contains(shown) && !error.contains("S3CRET"), "{error}");
     }
 }
