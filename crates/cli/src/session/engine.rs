@@ -158,7 +158,7 @@ fn wall_clock() -> WallClock {
 }
 
 fn config(prepared: &Prepared<'_>, joins: &[throng_scenario::Join]) -> RunConfig {
-    let Prepared { scenario, plan, common, permission, tls, .. } = prepared;
+    let Prepared { scenario, plan, common, permission, tls, pages, .. } = prepared;
     let join = |join: &throng_scenario::Join| Join {
         participant: join.participant,
         cohort: join.cohort,
@@ -180,7 +180,7 @@ fn config(prepared: &Prepared<'_>, joins: &[throng_scenario::Join]) -> RunConfig
         guards: Guards { mbit_per_s_max: permission.mbit_per_s_max(), ..Guards::default() },
         cohorts: u16::try_from(plan.cohorts.len()).unwrap_or(u16::MAX),
         lead: if plan.watch.is_empty() { usual.lead } else { watchers::BASELINE },
-        secrets: told_to_servers(plan),
+        secrets: told_to_servers(plan, pages),
         ..usual
     }
 }

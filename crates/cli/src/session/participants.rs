@@ -1,7 +1,7 @@
 //! How the engine makes the participants of a plan: their server, secrets, media, and what those of
 //! a conference share.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,10 +50,13 @@ pub(crate) fn read_secrets(plan: &Plan) -> Result<(), CliError> {
 
 /// What participants of the plan tell servers alone, as far as it can be read: where a server
 /// repeats it, it is not told.
-pub(super) fn told_to_servers(plan: &Plan) -> Vec<Secret> {
+pub(super) fn told_to_servers(plan: &Plan, pages: &media::Pages) -> Vec<Secret> {
+    let pages = || pages.plans.values();
+    let of_pages = pages().flat_map(|page| page.secret_headers());
+    let of_pages = of_pages.map(|(name, value)| (name, Secret::new(value)));
     let headers = plan.roles.iter().flat_map(|role| &role.player.headers);
     let headers = headers.filter_map(|(name, value)| Some((name.as_str(), token(value).ok()?)));
-    let headers: Vec<(&str, Secret)> = headers.collect();
+    let headers: Vec<(&str, Secret)> = headers.chain(of_pages).collect();
     let turn = plan.target.turn.as_ref().map(|turn| &turn.password);
     let admin_key = plan.room.as_ref().and_then(|room| room.admin_key.as_ref());
     let named = [plan.target.token.as_ref(), turn, admin_key].into_iter().flatten();
@@ -66,16 +69,13 @@ pub(super) fn told_to_servers(plan: &Plan) -> Vec<Secret> {
     let peers = plan.roles.iter().filter_map(|role| role.player.peers.as_ref());
     let of_peers = peers.flat_map(|peers| [&peers.tracker, &peers.hashes]).flatten();
     let of_urls = endpoints().flat_map(Endpoint::secrets).chain(of_peers.flat_map(secrets_of));
+    let of_urls = of_urls.chain(pages().flat_map(|page| page.secrets_of_urls()));
     let of_accounts = endpoints().filter_map(Endpoint::account).flat_map(encoded);
     let of_headers = headers.iter().flat_map(|(name, value)| within(name, value));
-    // Rooms and roles have most of them in common.
-    let mut all: Vec<Secret> = Vec::new();
-    for secret in named.chain(of_urls).chain(of_accounts).chain(of_headers) {
-        if !all.contains(&secret) {
-            all.push(secret);
-        }
-    }
-    all
+    // Rooms and roles have most of them in common, and so have the requests of a page.
+    let mut known = HashSet::new();
+    let all = named.chain(of_urls).chain(of_accounts).chain(of_headers);
+    all.filter(|secret| known.insert(secret.expose().to_owned())).collect()
 }
 
 /// What a server may repeat of a header alone: what follows the word of a scheme (`Bearer TOKEN`),
@@ -265,23 +265,42 @@ mod tests {
                     token = \"third\"\n[crowd]\nsize = 2\n\
                     player = { headers = { X-Session = \"fourth\" } }\n";
         let plan = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}")).plan();
-        let known = told_to_servers(&plan);
+        let known = told_to_servers(&plan, &media::Pages::default());
         let known: Vec<&str> = known.iter().map(Secret::expose).collect();
         assert_eq!(known, ["third", "fourth", "first", "second-2"]);
         let text = "[target]\nurl = \"http://127.0.0.1:9/\"\n[crowd]\nsize = 2\n\
                     player = { headers = { X-Auth = \"Bearer fifth\", \
                     Cookie = \"sid=sixth; n=seventh\", X-Words = \"of no scheme\" } }\n";
         let plan = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}")).plan();
-        let mut known = told_to_servers(&plan);
+        let mut known = told_to_servers(&plan, &media::Pages::default());
         known.retain(|secret| !secret.expose().contains(' '));
         let mut known: Vec<&str> = known.iter().map(Secret::expose).collect();
         known.sort_unstable();
         assert_eq!(known, ["fifth", "seventh", "sixth"]);
         let text = "[target]\nurl = \"rtsp://me:first@127.0.0.1:9/cam\"\n[crowd]\nsize = 2\n";
         let plan = Scenario::parse(text).unwrap_or_else(|error| panic!("{error}")).plan();
-        let known = told_to_servers(&plan);
+        let known = told_to_servers(&plan, &media::Pages::default());
         let known: Vec<&str> = known.iter().map(Secret::expose).collect();
         assert_eq!(known, ["first", "bWU6Zmlyc3Q=", "AG1lAGZpcnN0"], "by Basic, by PLAIN");
+    }
+
+    #[test]
+    fn what_a_recorded_page_tells_servers_alone_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let har = folder.path().join("page.har");
+        let recorded = r#"{"log":{"entries":[{"startedDateTime":"2026-11-25T10:00:00Z","time":5,
+            "request":{"method":"GET","url":"https://h/?access_token=second-2","headers":[
+                {"name":"X-Auth","value":"Bearer first"}]},
+            "response":{"status":200,"content":{"mimeType":"text/html"}}}]}}"#;
+        std::fs::write(&har, recorded).unwrap();
+        let text = format!(
+            "[target]\nurl = \"http://127.0.0.1:9/a.m3u8\"\n[crowd]\nsize = 1\n\
+             player = {{ har = {har:?} }}\n"
+        );
+        let plan = Scenario::parse(&text).unwrap_or_else(|error| panic!("{error}")).plan();
+        let known = told_to_servers(&plan, &media::Pages::read(&plan).unwrap());
+        let known: Vec<&str> = known.iter().map(Secret::expose).collect();
+        assert_eq!(known, ["Bearer first", "second-2", "first"]);
     }
 
     #[test]

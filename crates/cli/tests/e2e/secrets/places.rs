@@ -6,8 +6,8 @@ use throng_scenario::{Target, target_examples};
 /// The name of a scenario, and its text. `<PLACE>` is a secret; `<~PLACE>` one that the server is
 /// not told, `<!PLACE>` a word of a command that is started as it is written. HOST is a server that
 /// refuses everybody and repeats what it was told; nobody listens on port 9. FOLDER has a file with
-/// a token and a program that is no browser.
-pub(super) const SCENARIOS: [(&str, &str); 17] = [
+/// a token, a recorded page ([`PAGE`]) and a program that is no browser.
+pub(super) const SCENARIOS: [(&str, &str); 18] = [
     (
         "whep",
         r#"[target]
@@ -204,9 +204,32 @@ size = 1
 name = "server"
 command = ["sh", "-c", "sleep 60; true", "law", "--token", "<!command>"]
 metrics = "http://me:<~user>@127.0.0.1:9/m?token=<~query>"
+[[watch]]
+name = "elsewhere"
+agent = "tcp://127.0.0.1:9"
+token = "<~agent>"
+"#,
+    ),
+    (
+        "har",
+        r#"[target]
+url = "http://HOST/live.m3u8"
+token = "<token>"
+[crowd]
+size = 1
+player = { har = "FOLDER/page.har" }
 "#,
     ),
 ];
+
+/// The recorded page of FOLDER, with secrets as in a scenario.
+pub(super) const PAGE: &str = r#"{"log":{"entries":[{
+"startedDateTime":"2026-11-25T10:00:00Z","time":5,
+"request":{"method":"GET","url":"https://tube.example/watch?access_token=<query>","headers":[
+{"name":"X-Session","value":"<session>"},
+{"name":"Authorization","value":"Bearer <~authorization>"},
+{"name":"Referer","value":"https://tube.example/?ticket=<referer>"}]},
+"response":{"status":200,"content":{"mimeType":"text/html"}}}]}}"#;
 
 #[test]
 fn the_table_has_each_protocol() {
