@@ -4,7 +4,7 @@
 
 #![allow(dead_code, reason = "a test uses what its inputs need")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Longest input that damage makes, bytes.
 const LEN_MAX: usize = 16_384;
@@ -121,7 +121,8 @@ fn damage(
 /// Checks `law` with every seed, with empty input, and with `rounds` damaged seeds; text also gets
 /// `words`.
 ///
-/// `FUZZ_RUNS` in the environment is how many damaged seeds there are instead: `make proof fuzz`.
+/// `FUZZ_RUNS` in the environment (`scripts/proof.sh fuzz`) is how many damaged seeds there are
+/// instead.
 pub(crate) fn hunt(law: fn(&[u8]), seeds: &[Vec<u8>], words: &[&[u8]], rounds: usize) {
     hunt_within(law, seeds, words, rounds, LEN_MAX);
 }
@@ -149,14 +150,26 @@ pub(crate) fn hunt_within(
     }
 }
 
+/// Checks `law` with what its fuzz target has found in earlier runs: the files of a folder in
+/// `fuzz/kept`, which `MINIMISE=1 scripts/fuzz.sh` makes where there is something to keep.
+pub(crate) fn replay(target: &str, law: fn(&[u8])) {
+    let folder = format!("fuzz/kept/{target}");
+    if in_checkout(&folder).is_dir() {
+        seeds_in(&folder).iter().for_each(|kept| law(kept));
+    }
+}
+
 /// The files of a folder of seeds, `fuzz/seeds/janus` for example, in the order of their names.
 pub(crate) fn seeds_in(folder: &str) -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
-    let mut files: Vec<_> = std::fs::read_dir(&folder)
+    let mut files: Vec<_> = std::fs::read_dir(in_checkout(folder))
         .expect("a folder of seeds")
         .map(|entry| entry.unwrap().path())
         .collect();
     files.retain(|path| path.is_file());
     files.sort();
     files.iter().map(|file| std::fs::read(file).expect("a seed")).collect()
+}
+
+fn in_checkout(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder)
 }

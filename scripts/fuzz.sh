@@ -6,6 +6,8 @@
 #   FUZZ_RUNS     inputs of a target, ten million unless set
 #   FUZZ_SECONDS  the longest time of a target, unbounded unless set
 #   FUZZ_JOBS     targets at a time, one for each core unless set
+#   MINIMISE=1    keeps the smallest inputs that together cover what a target's corpus does, up to a
+#                 number and size, in fuzz/kept: tests replay them (fuzz/hunt.rs)
 # Without a nightly compiler and cargo-fuzz (`cargo install cargo-fuzz`) the tests of the same laws
 # run that many inputs (fuzz/hunt.rs), which know nothing of coverage: then it ends with 77.
 set -uo pipefail
@@ -16,7 +18,8 @@ rows=$(mktemp -d)
 trap 'rm -rf "$rows"' EXIT
 export rows
 builds=$(realpath -m "${CARGO_TARGET_DIR:-target}/fuzz")
-export builds
+kept_files=40 kept_bytes=16384 # Of a target: all of them are in each checkout.
+export builds kept_files kept_bytes MINIMISE=${MINIMISE:-}
 
 row() { printf '%s|%s|%s|%s\n' "$@" >"$rows/$1"; } # TARGET INPUTS SECONDS FINDINGS
 print_table() {
@@ -34,6 +37,7 @@ seeds_of() { # TARGET
     scenario) echo seeds/scenario ../examples ;;
     *) [[ -d fuzz/seeds/$1 ]] && echo "seeds/$1" ;;
   esac
+  [[ -d fuzz/kept/$1 ]] && echo "kept/$1"
   return 0
 }
 
@@ -70,8 +74,21 @@ fuzz() { # TARGET
   [[ $status -eq 0 || -n $inputs || $found -gt 0 ]] || found="did not run"
   row "$target" "${inputs:--}" $((SECONDS - began)) "$found"
   [[ $status -eq 0 ]] || { tail -40 "$log" && return 1; }
+  [[ -z $MINIMISE ]] || keep "$target"
 }
-export -f fuzz cargo_fuzz seeds_of sanitizer_of row
+
+keep() { # TARGET: of its corpus, in fuzz/kept
+  local corpus=fuzz/corpus/$1 kept=fuzz/kept/$1 log=$rows/.$1.log size name files=0 bytes=0
+  cargo_fuzz cmin "$1" "corpus/$1" >"$log" 2>&1 || { tail -40 "$log" && return 1; }
+  rm -rf "$kept" && mkdir -p "$kept"
+  while read -r size name; do
+    ((files += 1, bytes += size))
+    [[ $files -le $kept_files && $bytes -le $kept_bytes ]] || break
+    cp "$corpus/$name" "$kept"
+  done < <(find "$corpus" -type f -size +0 -printf '%s %f\n' | sort -n)
+  rmdir --ignore-fail-on-non-empty "$kept"
+}
+export -f fuzz keep cargo_fuzz seeds_of sanitizer_of row
 
 # Names of targets are those of tests only in part: all of them, by crate.
 hunt() {

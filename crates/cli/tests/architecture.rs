@@ -607,10 +607,16 @@ fn a_fuzz_target_is_one_call_of_a_law_that_tests_try() {
         let called = law_of_target(&text);
         let (of, law) = called.unwrap_or_else(|| panic!("fuzz/{path} is not one call of a law"));
         let tests = root().join("crates").join(of).join("tests");
-        let is_tried = files_of(&tests, &["rs"])
-            .iter()
-            .any(|file| names_law(&std::fs::read_to_string(file).unwrap(), law));
-        assert!(is_tried, "fuzz/{path}: no test of {of} tries laws::{law}");
+        let tests_have = |has: &dyn Fn(&str) -> bool| {
+            let files = files_of(&tests, &["rs"]);
+            files.iter().any(|file| has(&std::fs::read_to_string(file).unwrap()))
+        };
+        let target = file.file_stem().unwrap().to_str().unwrap().replace('_', "-");
+        let replayed = format!("replay(\"{target}\", laws::{law})");
+        let tries = |text: &str| names_law(&text.replace(&replayed, ""), law);
+        assert!(tests_have(&tries), "fuzz/{path}: no test of {of} tries laws::{law}");
+        let replays = |text: &str| text.contains(&replayed);
+        assert!(tests_have(&replays), "what {target} has kept no test of {of} tries: {replayed}");
         for file in files_of(&tests.join("laws"), &["rs"]) {
             for name in used_crates(&std::fs::read_to_string(&file).unwrap()) {
                 let is_there = manifest["dependencies"].get(name.replace('_', "-")).is_some();

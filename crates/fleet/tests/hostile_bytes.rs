@@ -121,3 +121,10 @@ fn spools_hold_their_laws_for_any_bytes() {
     let words: [&[u8]; 5] = [&[0xfd], &[0xfe], &[0xff], &[0xff; 8], &[9, 0, 0, 0]];
     hunt::hunt(laws::spool, &[running.into_inner(), ended], &words, ROUNDS);
 }
+
+#[test]
+fn what_fuzzing_has_kept_holds_the_laws() {
+    hunt::replay("fleet", laws::message);
+    hunt::replay("rows", laws::rows);
+    hunt::replay("spool", laws::spool);
+}

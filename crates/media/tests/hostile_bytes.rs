@@ -303,3 +303,16 @@ fn hls_holds_its_laws_for_any_bytes() {
 fn dash_holds_its_laws_for_any_bytes() {
     hunt::hunt(laws::dash, &hunt::seeds_in("fuzz/seeds/dash"), DASH_WORDS, 50_000);
 }
+
+#[test]
+fn what_fuzzing_has_kept_holds_the_laws() {
+    hunt::replay("codec", laws::codec);
+    hunt::replay("container", laws::container);
+    hunt::replay("dash", laws::dash);
+    hunt::replay("hls", laws::hls);
+    hunt::replay("mark", laws::mark);
+    hunt::replay("rtcp", laws::rtcp);
+    hunt::replay("rtp", laws::rtp);
+    hunt::replay("source", laws::source);
+    hunt::replay("timing", laws::timing);
+}

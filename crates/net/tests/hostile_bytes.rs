@@ -58,3 +58,8 @@ fn packet_frames_hold_their_laws_for_any_bytes() {
     let words: [&[u8]; 5] = [&[0xff; 4], &[0; 4], &[0x4f], &[0x60], &[5, 0]];
     hunt::hunt(laws::packet_frame, &[one, two], &words, 100_000);
 }
+
+#[test]
+fn what_fuzzing_has_kept_holds_the_laws() {
+    hunt::replay("packet-frame", laws::packet_frame);
+}

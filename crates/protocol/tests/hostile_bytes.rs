@@ -300,3 +300,26 @@ fn cors_holds_its_laws_for_any_bytes() {
     let words = [hunt::TEXT, &words].concat();
     hunt::hunt(laws::cors, &hunt::seeds_in("fuzz/seeds/cors"), &words, ROUNDS / 2);
 }
+
+#[test]
+fn what_fuzzing_has_kept_holds_the_laws() {
+    hunt::replay("chat", laws::chat);
+    hunt::replay("cookies", laws::cookies);
+    hunt::replay("cors", laws::cors);
+    hunt::replay("encoding", laws::encoding);
+    hunt::replay("events", laws::events);
+    hunt::replay("janus", laws::janus);
+    hunt::replay("livekit", laws::livekit);
+    hunt::replay("ome", laws::ome);
+    hunt::replay("peers", laws::peers);
+    hunt::replay("peertube", laws::peertube);
+    hunt::replay("recognition", laws::recognition);
+    hunt::replay("relay", laws::relay);
+    hunt::replay("rtmp", laws::rtmp);
+    hunt::replay("rtsp", laws::rtsp);
+    hunt::replay("sdp", laws::sdp);
+    hunt::replay("tracker", laws::tracker);
+    hunt::replay("videoroom", laws::videoroom);
+    hunt::replay("whep", laws::whep);
+    hunt::replay("whip", laws::whip);
+}

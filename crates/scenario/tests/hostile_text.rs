@@ -53,3 +53,15 @@ fn target_urls_hold_their_laws_for_any_text() {
 fn consent_proofs_hold_their_laws_for_any_text() {
     hunt::hunt(laws::consent, &hunt::seeds_in("fuzz/seeds/consent"), hunt::TEXT, ROUNDS);
 }
+
+#[test]
+fn what_fuzzing_has_kept_holds_the_laws() {
+    hunt::replay("consent", laws::consent);
+    hunt::replay("har", laws::har);
+    hunt::replay("matrix", laws::matrix);
+    hunt::replay("objective", laws::objective);
+    hunt::replay("prices", laws::prices);
+    hunt::replay("proof", laws::proof);
+    hunt::replay("scenario", laws::scenario);
+    hunt::replay("target", laws::target);
+}

@@ -58,3 +58,8 @@ fn databases_of_runs_hold_their_laws_for_any_bytes() {
     let words: [&[u8]; 4] = [&[0xff; 4], &[0; 4], &[0x0d], b"CREATE TABLE "];
     hunt::hunt_within(laws::run_db, &[seed], &words, ROUNDS, len_max);
 }
+
+#[test]
+fn what_fuzzing_has_kept_holds_the_laws() {
+    hunt::replay("run-db", laws::run_db);
+}

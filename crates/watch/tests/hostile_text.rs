@@ -112,3 +112,12 @@ fn maps_of_code_hold_their_laws_for_any_text() {
     let words = [hunt::TEXT, &words].concat();
     hunt::hunt(laws::maps, &hunt::seeds_in("fuzz/seeds/maps"), &words, ROUNDS / 5);
 }
+
+#[test]
+fn what_fuzzing_has_kept_holds_the_laws() {
+    hunt::replay("access-log", laws::access_log);
+    hunt::replay("agent", laws::agent);
+    hunt::replay("elf", laws::elf);
+    hunt::replay("maps", laws::maps);
+    hunt::replay("scrape", laws::scrape);
+}
