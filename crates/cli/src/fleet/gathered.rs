@@ -55,7 +55,7 @@ impl Gathered {
         let on_loss = on_loss(plan, flags.on_loss.unwrap_or_default(), is_search)?;
         let mut remote = Remote::start(flags, common)?;
         let bus = match &remote {
-            Some(remote) => Some(remote.bus()),
+            Some(remote) => Some(remote.bus().map_err(error)?),
             None => bus(&flags.bus)?,
         };
         let Some(bus) = bus else { return Ok(None) };

@@ -41,12 +41,13 @@ pub(crate) fn fleet(command: &FleetCommands) -> Result<Exit, CliError> {
 /// The bus that the flags name; `None` without `--fleet`.
 pub(crate) fn bus(flags: &Bus) -> Result<Option<BusConfig>, CliError> {
     let Some(url) = &flags.fleet else { return Ok(None) };
+    // A password in an argument is one that everybody on the host can read.
+    let address = secrets::secret(url)?;
     Ok(Some(BusConfig {
-        // A password in an argument is one that everybody on the host can read.
-        url: secrets::secret(url)?.expose().to_owned(),
         credentials: flags.fleet_creds.clone(),
         nkey: flags.fleet_nkey.clone(),
         tls_ca: flags.fleet_ca.clone(),
+        ..BusConfig::at(address.expose()).map_err(error)?
     }))
 }
 

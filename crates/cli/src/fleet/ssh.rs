@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use throng_fleet::BusConfig;
+use throng_fleet::{BusConfig, FleetError};
 use throng_observation::{shell, untrusted};
 use throng_process::{Ended, Started, end_with_this_thread};
 
@@ -88,8 +88,13 @@ impl Remote {
         Ok(Some(remote))
     }
 
-    pub(super) fn bus(&self) -> BusConfig {
-        BusConfig { url: self.bus.url_at(self.bus.address.port()), ..BusConfig::default() }
+    pub(super) fn bus(&self) -> Result<BusConfig, FleetError> {
+        BusConfig::at(&self.bus_address())
+    }
+
+    /// Where its bus is on this host, with its password.
+    pub(super) fn bus_address(&self) -> String {
+        self.bus.url_at(self.bus.address.port())
     }
 
     pub(super) fn count(&self) -> usize {

@@ -64,7 +64,7 @@ impl FleetWorkers {
 
     /// What a run needs in its environment.
     pub(crate) fn variable(&self) -> Option<(&'static str, String)> {
-        let of_remote = self.remote.as_ref().map(|remote| remote.bus().url);
+        let of_remote = self.remote.as_ref().map(Remote::bus_address);
         let url = self.bus.as_ref().map(|url| url.expose().to_owned()).or(of_remote)?;
         Some((BUS_VARIABLE, url))
     }
@@ -122,7 +122,7 @@ fn given(flags: impl Iterator<Item = (&'static str, Option<String>)>) -> Vec<Str
 
 /// The address of a bus without its password.
 fn shown(url: &str) -> String {
-    BusConfig { url: url.to_owned(), ..BusConfig::default() }.shown()
+    BusConfig::at(url).map_or_else(|_| "the bus".to_owned(), |bus| bus.shown())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use throng_engine::RunEnd;
 use throng_fleet::message::Offer;
-use throng_fleet::{Assignment, Part, Worker};
+use throng_fleet::{Assignment, BusConfig, Part, Worker};
 use throng_observation::RunTime;
 use throng_observation::run::Ending;
 use throng_scenario::Network;
@@ -37,8 +37,8 @@ pub(crate) fn worker(command: &args::Worker) -> Result<Exit, CliError> {
     let interrupt = Interrupt::listen().map_err(CliError::invalid)?;
     let mut config = bus(&command.bus)?
         .ok_or_else(|| CliError::usage("a worker needs its bus: --fleet nats://HOST"))?;
-    if config.url == STANDARD_INPUT {
-        config.url = first_line()?;
+    if command.bus.fleet.as_deref() == Some(STANDARD_INPUT) {
+        config.url = BusConfig::at(&first_line()?).map_err(error)?.url;
         end_with_input(interrupt.clone())?;
     }
     let allowed = args::networks(&command.allow_target)?;

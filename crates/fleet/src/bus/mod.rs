@@ -30,10 +30,10 @@ const PING_EVERY: Duration = Duration::from_secs(2);
 const PORT: u16 = 4222;
 
 /// Where the bus is, and who we are on it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct BusConfig {
     /// `nats://HOST:PORT`, or `tls://HOST:PORT`; user and password or a token may be in it.
-    pub url: String,
+    pub url: Url,
     /// A credentials file (`.creds`: a JWT and the seed of its NKey).
     pub credentials: Option<PathBuf>,
     /// A file with the seed of an NKey.
@@ -54,42 +54,44 @@ pub(crate) struct Bus {
 }
 
 impl BusConfig {
+    /// The bus at an address, which may lack `nats://`, and nothing else of it.
+    ///
+    /// # Errors
+    /// If it is no such address.
+    pub fn at(address: &str) -> Result<Self, FleetError> {
+        let wrong = |why: String| Err(FleetError::BusAddress(why));
+        let scheme = if address.contains("://") { "" } else { "nats://" };
+        let url = match Url::parse(&format!("{scheme}{address}")) {
+            Ok(url) => url,
+            Err(error) => return wrong(error.to_string()),
+        };
+        match (url.scheme(), url.host_str()) {
+            ("nats" | "tls", Some(host)) if !host.is_empty() => {
+                Ok(Self { url, credentials: None, nkey: None, tls_ca: None })
+            }
+            ("nats" | "tls", _) => wrong("it names no host".into()),
+            (scheme, _) => wrong(format!("`{scheme}://` is neither nats:// nor tls://")),
+        }
+    }
+
     /// The address without user and password.
     #[must_use]
     pub fn shown(&self) -> String {
-        self.parsed().map_or_else(
-            |_| "the bus".into(),
-            |url| format!("{}://{}:{}", url.scheme(), url.host_str().unwrap_or(""), port(&url)),
-        )
+        format!("{}://{}:{}", self.url.scheme(), self.url.host_str().unwrap_or(""), self.port())
     }
 
-    fn parsed(&self) -> Result<Url, FleetError> {
-        let text = if self.url.contains("://") {
-            self.url.clone()
-        } else {
-            format!("nats://{}", self.url)
-        };
-        let url = Url::parse(&text).map_err(|error| FleetError::BusAddress(error.to_string()))?;
-        match (url.scheme(), url.host_str()) {
-            ("nats" | "tls", Some(host)) if !host.is_empty() => Ok(url),
-            ("nats" | "tls", _) => Err(FleetError::BusAddress("it names no host".into())),
-            (scheme, _) => {
-                Err(FleetError::BusAddress(format!("`{scheme}://` is neither nats:// nor tls://")))
-            }
-        }
+    fn port(&self) -> u16 {
+        self.url.port().unwrap_or(PORT)
     }
 
     /// The address to use without encryption. Whoever is on the way could send crowds, so that all
     /// addresses of the name must be allowed, and the connection goes to one that was looked at.
-    fn plain_address(
-        &self,
-        url: &Url,
-        may_be_plain: MayBePlain<'_>,
-    ) -> Result<SocketAddr, FleetError> {
-        let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    fn plain_address(&self, may_be_plain: MayBePlain<'_>) -> Result<SocketAddr, FleetError> {
+        let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
         let unreachable = |why: String| FleetError::BusUnreachable { bus: self.shown(), why };
-        let found =
-            (host, port(url)).to_socket_addrs().map_err(|error| unreachable(error.to_string()))?;
+        let found = (host, self.port())
+            .to_socket_addrs()
+            .map_err(|error| unreachable(error.to_string()))?;
         let addresses: Vec<SocketAddr> = found.collect();
         match addresses.iter().map(SocketAddr::ip).find(|address| !may_be_plain(*address)) {
             Some(address) => Err(FleetError::BusNotEncrypted { bus: self.shown(), address }),
@@ -105,12 +107,11 @@ impl BusConfig {
         name: &str,
         may_be_plain: MayBePlain<'_>,
     ) -> Result<Bus, FleetError> {
-        let url = self.parsed()?;
-        let is_encrypted = url.scheme() == "tls" || self.tls_ca.is_some();
+        let is_encrypted = self.url.scheme() == "tls" || self.tls_ca.is_some();
         let server = if is_encrypted {
-            format!("{}://{}:{}", url.scheme(), url.host_str().unwrap_or_default(), port(&url))
+            self.shown()
         } else {
-            format!("nats://{}", self.plain_address(&url, may_be_plain)?)
+            format!("nats://{}", self.plain_address(may_be_plain)?)
         };
         let (up, is_up) = watch::channel(true);
         let mut options = ConnectOptions::new()
@@ -133,7 +134,7 @@ impl BusConfig {
                     }
                 }
             });
-        let clear = url.in_clear();
+        let clear = self.url.in_clear();
         options = match (decoded(clear.username()), clear.password().map(decoded)) {
             (user, Some(password)) => options.user_and_password(user, password),
             (token, None) if !token.is_empty() => options.token(token),
@@ -163,10 +164,6 @@ impl BusConfig {
     }
 }
 
-fn port(url: &Url) -> u16 {
-    url.port().unwrap_or(PORT)
-}
-
 /// An error with what caused it.
 fn with_sources(error: &dyn std::error::Error) -> String {
     let causes =
@@ -185,26 +182,28 @@ fn with_sources(error: &dyn std::error::Error) -> String {
 mod tests {
     use super::*;
 
-    fn bus(url: &str) -> BusConfig {
-        BusConfig { url: url.into(), ..BusConfig::default() }
+    fn bus(address: &str) -> BusConfig {
+        BusConfig::at(address).expect(address)
     }
 
     #[test]
     fn passwords_of_a_bus_are_not_shown_and_the_port_is_that_of_nats() {
         assert_eq!(bus("nats://me:secret@bus.example").shown(), "nats://bus.example:4222");
         assert_eq!(bus("10.0.0.1:4333").shown(), "nats://10.0.0.1:4333");
+        assert_eq!(bus("tls://[::1]").shown(), "tls://[::1]:4222");
+        for address in ["nats://me:secret@bus.example", "secret@bus.example"] {
+            let held = format!("{:?}", bus(address));
+            assert!(held.contains("@bus.example") && !held.contains("secret"), "{held}");
+        }
         for (url, why) in [("http://bus", "neither nats:// nor tls://"), ("nats://", "no host")] {
-            let error = bus(url).parsed().expect_err(url).to_string();
+            let error = BusConfig::at(url).expect_err(url).to_string();
             assert!(error.contains(why), "{error}");
         }
     }
 
     #[test]
     fn a_bus_without_encryption_must_be_allowed() {
-        let plain = |url: &str| {
-            let bus = bus(url);
-            bus.plain_address(&bus.parsed().expect("an address"), &|address| address.is_loopback())
-        };
+        let plain = |url: &str| bus(url).plain_address(&|address| address.is_loopback());
         assert!(plain("nats://127.0.0.1").is_ok() && plain("nats://[::1]:4222").is_ok());
         let error = plain("nats://10.1.2.3").expect_err("private").to_string();
         assert!(error.contains("10.1.2.3") && error.contains("tls://"), "{error}");
