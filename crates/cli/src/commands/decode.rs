@@ -16,6 +16,8 @@ use crate::console::{CliError, Exit, print, print_json, say};
 const LOOP_SECONDS: u32 = 4;
 /// The most files of a run that are read; streams take them in turn.
 const KEPT_MAX: usize = 256;
+/// The most bytes of them together, which are in memory.
+const KEPT_BYTES_MAX: u64 = 1 << 30;
 
 pub(crate) fn decode(command: &args::Decode) -> Result<Exit, CliError> {
     let failed = |error: CapacityError| CliError::new(Exit::Usage, error);
@@ -95,13 +97,11 @@ fn of_run(run: &Path) -> Result<Vec<Loop>, CliError> {
     let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     files.sort();
     files.retain(|file| file.extension().is_some_and(|extension| extension == "mkv"));
-    let mut loops = Vec::new();
+    let (mut loops, mut room) = (Vec::new(), KEPT_BYTES_MAX);
     for file in files.iter().take(KEPT_MAX) {
         let wrong = |error: &dyn Display| CliError::usage(format!("{}: {error}", file.display()));
-        let mut bytes = Vec::new();
-        throng_folder::read(file)
-            .and_then(|mut file| file.read_to_end(&mut bytes))
-            .map_err(|error| wrong(&error))?;
+        let bytes = kept(file, room).map_err(|error| wrong(&error))?;
+        room = room.saturating_sub(bytes.len() as u64);
         let (codec, pictures) = recorded_pictures(&bytes).map_err(|error| wrong(&error))?;
         loops.extend(Loop::of(codec, pictures));
     }
@@ -112,6 +112,19 @@ fn of_run(run: &Path) -> Result<Vec<Loop>, CliError> {
         )));
     }
     Ok(loops)
+}
+
+/// A kept stream of at most so many bytes.
+fn kept(file: &Path, room: u64) -> std::io::Result<Vec<u8>> {
+    let file = throng_folder::read(file)?;
+    if file.metadata()?.len() > room {
+        let gib = KEPT_BYTES_MAX >> 30;
+        let help = format!("with it the streams are more than {gib} GiB: move some away");
+        return Err(std::io::Error::other(help));
+    }
+    let mut bytes = Vec::new();
+    file.take(room).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn head(what: &str, version: &str, conditions: &Conditions) -> String {
@@ -195,5 +208,19 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
         assert!(refused().ends_with("a.mkv: is no ordinary file"));
+    }
+
+    #[test]
+    fn streams_as_long_as_a_disk_are_not_read() {
+        let run = tempfile::tempdir().unwrap();
+        let folder = run.path().join(throng_decode::tap::KEPT_FOLDER);
+        std::fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("a.mkv");
+        std::fs::File::create(&file).unwrap().set_len(1 << 36).unwrap();
+        let error = of_run(run.path()).err().unwrap().error.to_string();
+        assert!(error.ends_with("a.mkv: with it the streams are more than 1 GiB: move some away"));
+        std::fs::write(&file, "stream").unwrap();
+        assert_eq!(kept(&file, 6).unwrap(), b"stream");
+        assert!(kept(&file, 5).is_err());
     }
 }
