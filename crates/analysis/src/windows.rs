@@ -500,7 +500,8 @@ mod tests {
             second.bad_by_patterns()
         };
         assert_eq!(of(&[(Clause::Delay, 10), (Clause::Loss, 10)]), 10.0);
-        assert_eq!(of(&[(Clause::Delay, 10), (Clause::Freeze, 4)]), 6.0);
+        assert_eq!(of(&[(Clause::Freeze, 10), (Clause::Loss, 8)]), 10.0);
+        assert_eq!(of(&[(Clause::Delay, 10), (Clause::Stall, 4)]), 6.0);
         assert_eq!(of(&[(Clause::NoMedia, 10), (Clause::NotConnected, 10)]), 0.0);
     }
 

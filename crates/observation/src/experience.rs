@@ -24,6 +24,9 @@ pub struct BadIf {
     pub recorded_delay_ms_max: f64,
     /// Decodable frames ÷ frames according to the source's timestamps, of a video track.
     pub fps_ratio_min: f64,
+    /// Time in which a video track was frozen (W3C freeze) ÷ time.
+    #[serde(default)]
+    pub freeze_ratio_max: f64,
     /// Interarrival jitter of a track (RFC 3550), milliseconds.
     pub jitter_ms_max: f64,
     /// Media time that a player received ÷ time in which it wanted media throughout
@@ -50,8 +53,8 @@ fn chat_delay_ms_max() -> f64 {
 }
 
 impl Default for BadIf {
-    /// 3 s to join, 1 % loss, 150 ms of queues (of a recording 1 s), 0.8 of the frames, 100 ms
-    /// jitter, 0.98 of the media's bit rate, a target duration behind the target latency.
+    /// 3 s to join, 1 % loss, 150 ms of queues (of a recording 1 s), 0.8 of the frames, no freeze,
+    /// 100 ms jitter, 0.98 of the media's bit rate, a target duration behind the target latency.
     ///
     /// Jitter alone does no harm where the delay is within its bound: its own bound only catches
     /// what the other clauses miss.
@@ -67,6 +70,7 @@ impl Default for BadIf {
             delay_ms_max: 150.0,
             recorded_delay_ms_max: recorded_delay_ms_max(),
             fps_ratio_min: 0.8,
+            freeze_ratio_max: 0.0,
             jitter_ms_max: 100.0,
             delivery_ratio_min: 0.98,
             latency_over_target_ms_max: None,
@@ -125,10 +129,9 @@ impl Clause {
     #[must_use]
     pub fn may_be_a_pattern(self) -> bool {
         match self {
-            Self::Loss | Self::Delay | Self::Fps | Self::Jitter => true,
+            Self::Loss | Self::Delay | Self::Fps | Self::Freeze | Self::Jitter => true,
             Self::NotConnected
             | Self::NoMedia
-            | Self::Freeze
             | Self::Startup
             | Self::Stall
             | Self::Delivery

@@ -1,18 +1,18 @@
-//! A path that loses packets at any load.
+//! A path that loses packets with one viewer as with all: no limit of the load.
 
 use std::net::Ipv4Addr;
 
 use throng_sim::namespace::Namespace;
 
-use super::Planted;
+use super::{AS_WITHOUT_LOAD, Planted};
 use crate::search::{Lab, Outcome};
 use crate::stage::Stage;
 
 pub(super) const PLANTED: Planted = Planted {
     name: "lossy path",
-    what: "every tenth packet lost between stage and crowd, at any load",
-    expects: &["path_loss"],
-    verdict: "never_passes",
+    what: "every tenth packet lost between stage and crowd, at any load, up to 15 viewers",
+    expects: &[],
+    verdict: "at_least",
     is_short: false,
     plant,
 };
@@ -23,7 +23,8 @@ fn plant(lab: &Lab) -> anyhow::Result<Outcome> {
     let stage = Stage::start(lab, Some((&server, "10.78.1.1")), &["--workers", "1"])?;
     crowd.lose(100, None)?;
     let watch = format!("pid={}", stage.pid());
-    let more = ["--ceiling", "200", "--allow-target", "10.78.1.0/24"];
+    let more = ["--ceiling", "15", "--allow-target", "10.78.1.0/24"];
     let answer = lab.find(Some(&crowd), "lossy-path", &stage.url, &watch, &more)?;
-    Ok(Outcome { answer, truth: None })
+    let answer = answer.saying("", &[AS_WITHOUT_LOAD, "of the packets lost"]);
+    Ok(Outcome { answer, truth: Some(15.0) })
 }

@@ -191,7 +191,7 @@ impl HoldsSummary<'_> {
         if let Some(unloaded) = self.ended.iter().find_map(|hold| hold.unloaded) {
             notes.push(format!(
                 "at the smallest crowd already, from the path, the source or the server itself: \
-                 {unloaded}; loads are judged by the bound plus twice that"
+                 {unloaded}; so it is without load, and a load fails by what is far beyond that"
             ));
         }
         if let Some(ms) = recovery_ms.filter(|ms| *ms > RECOVERY_MS_MAX) {

@@ -210,10 +210,13 @@ impl Holding {
         if self.bad_by_patterns <= 0.0 || otherwise > OTHERWISE_RATIO_MAX * self.bad_when_complete {
             return None;
         }
-        // What is bad in fewer seconds has a median within its bound.
-        let is_usual =
-            |clause: Clause| self.clause_seconds[clause as usize] * 2 >= self.media.len();
-        let usual = |seconds: &[Unloaded]| Unloaded::median(seconds).of_clauses(is_usual);
+        let is_usual = |clause: Clause| {
+            let seconds = self.clause_seconds.get(clause as usize).copied().unwrap_or(0);
+            // Freezes come now and then. What else is bad in fewer seconds has a median within its
+            // bound.
+            if clause == Clause::Freeze { seconds > 0 } else { seconds * 2 >= self.media.len() }
+        };
+        let usual = |seconds: &[Unloaded]| Unloaded::usual(seconds).of_clauses(is_usual);
         let (early, late) = self.media.split_at(self.media.len() / 2);
         // A queue that fills, or a backlog that is served, is the load's work.
         let is_constant = usual(early).is_about(&usual(late));
@@ -444,6 +447,11 @@ mod tests {
         assert_eq!(pattern_of(Clause::Delay, &falls), None, "a backlog that is served");
         let no_frames = Unloaded { frames_missing_ppm: 1_000_000, ..Unloaded::default() };
         assert_eq!(pattern_of(Clause::Fps, &[no_frames; 4]), None);
+        let frozen = |frozen_ppm| Unloaded { frozen_ppm, ..Unloaded::default() };
+        let now_and_then = [frozen(300_000), frozen(0), frozen(0), frozen(300_000)];
+        assert_eq!(pattern_of(Clause::Freeze, &now_and_then), Some(frozen(150_000)));
+        let more_and_more = [frozen(0), frozen(0), frozen(500_000), frozen(500_000)];
+        assert_eq!(pattern_of(Clause::Freeze, &more_and_more), None);
         assert_eq!(
             pattern_of(Clause::Jitter, &[delayed(290_000); 4]),
             None,

@@ -51,6 +51,26 @@ fn late(users: u32, delay_us: u32, bounds: &BadIf) -> Second {
     }
 }
 
+/// A second of a path that loses a tenth of everybody's packets, in which video is frozen for this
+/// share of the time.
+fn lossy(users: u32, frozen_ppm: u32, bounds: &BadIf) -> Second {
+    let media = Unloaded { loss_ppm: 100_000, frozen_ppm, ..Unloaded::default() };
+    let mut clauses = [0; Clause::ALL.len()];
+    let mut is_bad = false;
+    for (clause, ppm, bound) in [
+        (Clause::Loss, media.loss_ppm, bounds.loss_ratio_max),
+        (Clause::Freeze, frozen_ppm, bounds.freeze_ratio_max),
+    ] {
+        let is_broken = f64::from(ppm) / 1e6 > bound;
+        clauses[clause as usize] = if is_broken { u64::from(users) } else { 0 };
+        is_bad |= is_broken;
+    }
+    let are_bad = if is_bad { f64::from(users) } else { 0.0 };
+    let (bad, bad_by_patterns) = (are_bad, are_bad);
+    let delay_ms = Some(5.0);
+    Second { users, bad, bad_by_patterns, clauses, media, delay_ms, ..Second::default() }
+}
+
 /// A search to its end, whose users see what `second` says by the bounds that it is given.
 fn searched(second: impl FnMut(u32, &BadIf) -> Second) -> (Search, Vec<HoldRow>) {
     searched_while_leaving_takes(0, second)
@@ -129,6 +149,35 @@ fn what_is_bad_without_load_fails_no_load_and_what_grows_beyond_it_does() {
     let resumed = Search::resume(settings(), &cut);
     assert_eq!((resumed.end(), resumed.unloaded()), (None, search.unloaded()));
     assert_eq!(resumed.wants(), settings().start);
+}
+
+#[test]
+fn freezes_of_a_lossy_path_fail_no_load_and_those_that_grow_with_the_load_do() {
+    let mut seconds = 0;
+    let mut now_and_then = || {
+        seconds += 1;
+        if seconds % 6 == 0 { 300_000 } else { 0 }
+    };
+    let (search, holds) = searched(|users, bounds| lossy(users, now_and_then(), bounds));
+    assert_eq!(search.end(), Some(&End::Ceiling), "{holds:?}");
+    assert_eq!(search.unloaded().map(|seen| seen.loss_ppm), Some(100_000));
+    let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+    assert_eq!((capacity.verdict, capacity.users), (CapacityVerdict::AtLeast, Some(400)));
+    assert!(
+        capacity.notes.iter().any(|note| {
+            note.starts_with("at the smallest crowd already") && note.contains("packets lost")
+        }),
+        "{:?}",
+        capacity.notes
+    );
+
+    let (search, holds) = searched(|users, bounds| {
+        let frozen_ppm = if users > 60 { 900_000 } else { now_and_then() };
+        lossy(users, frozen_ppm, bounds)
+    });
+    assert_eq!(search.end(), Some(&End::Found), "{holds:?}");
+    let capacity = Capacity::of(&holds, Goal::Acceptable).unwrap();
+    assert_eq!((capacity.users, capacity.first_failing), (Some(60), Some(61)), "{holds:?}");
 }
 
 #[test]

@@ -58,7 +58,8 @@ pub(super) fn broken_clauses(
     let jitter_ms = f64::from(interval.jitter_us.unwrap_or(0)) / 1e3;
     hold(Clause::Jitter, jitter_ms > bad_if.jitter_ms_max);
     if interval.kind == MediaKind::Video {
-        hold(Clause::Freeze, counters.freeze_us > 0);
+        let frozen_us_max = bad_if.freeze_ratio_max * counters.active_us as f64;
+        hold(Clause::Freeze, counters.freeze_us as f64 > frozen_us_max);
         // The wait for the first frame counts as join time.
         if interval.frames_due_us >= RATE_STRETCH_US_MIN {
             let (frames, due_us) = (counters.frames_decodable, interval.frames_due_us);
@@ -205,6 +206,16 @@ mod tests {
             let broken = broken_clauses(&interval(change), &BadIf::default(), false, loss);
             assert_eq!(broken, expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_freeze_within_its_bound_is_not_bad() {
+        let bad_if = BadIf { freeze_ratio_max: 0.5, ..BadIf::default() };
+        let of = |freeze_us| {
+            let frozen = interval(|i| i.counters.freeze_us = freeze_us);
+            broken_clauses(&frozen, &bad_if, false, &mut LossJudge::default())
+        };
+        assert_eq!((of(500_000), of(500_001)), (0, Clause::Freeze.bit()));
     }
 
     #[test]
