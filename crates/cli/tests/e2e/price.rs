@@ -37,6 +37,17 @@ pub(crate) fn agrees_with(ran: &Ran) {
     }
 }
 
+/// The answer predicts what its change gives, the page has what one more of a resource serves, and
+/// [none contradicts the price](agrees_with).
+#[track_caller]
+pub(crate) fn is_predicted(ran: &Ran) {
+    let summary = ran.summary();
+    assert!(agreement::predicted(&summary).is_some(), "{:#}\n{ran}", summary["bottleneck"]);
+    let page = std::fs::read_to_string(ran.folder().join("report.html")).unwrap();
+    assert!(!sizes(&page).is_empty(), "no size: {:#}\n{ran}", summary["demand"]);
+    agrees_with(ran);
+}
+
 /// The section *Size* of a page: a resource, and the users that one more of it serves.
 fn sizes(page: &str) -> Vec<(&str, &str)> {
     let Some((_, section)) = page.split_once(">Size</a></h2>") else { return Vec::new() };
