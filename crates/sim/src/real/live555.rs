@@ -28,6 +28,18 @@ pub fn start(namespace: &Namespace, address: Ipv4Addr) -> Result<RealServer<'_>,
     RealServer::start(namespace, address, folder, &launch)
 }
 
+/// Puts `film.mpg` into its folder, a program stream of MPEG-2 video and MPEG audio of two minutes,
+/// whose audio it sends in bursts.
+///
+/// # Errors
+/// When ffmpeg is not installed, or lacks an encoder.
+pub fn add_program_stream(server: &RealServer<'_>) -> Result<(), SimError> {
+    let mut command = Command::new("ffmpeg");
+    command.args("-nostdin -v error -stream_loop 11 -i".split(' ')).arg(MediaFile::Mpeg2.path()?);
+    command.args("-c copy -f vob".split(' '));
+    run(command.arg(server.file("film.mpg"))).map(drop)
+}
+
 /// Puts `large.mkv` into its folder: pictures of noise, each larger than what it takes of one.
 ///
 /// # Errors
