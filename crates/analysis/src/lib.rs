@@ -19,6 +19,11 @@ pub mod knowledge;
 
 pub mod windows;
 
+mod pattern;
+
+mod without_load;
+pub use without_load::WithoutLoad;
+
 pub mod reasons;
 
 pub mod demand;

@@ -104,6 +104,17 @@ impl Unloaded {
         self.worst(RAISED_MAX) == RAISED_MAX
     }
 
+    /// Whether it breaks none of these bounds, those of a live track.
+    #[must_use]
+    pub fn is_within(&self, bounds: &BadIf) -> bool {
+        let ratio = |ppm: u32| f64::from(ppm) / 1e6;
+        f64::from(self.delay_us) <= bounds.delay_us_max(false)
+            && f64::from(self.jitter_us) / 1e3 <= bounds.jitter_ms_max
+            && ratio(self.loss_ppm) <= bounds.loss_ratio_max
+            && 1.0 - ratio(self.frames_missing_ppm) >= bounds.fps_ratio_min
+            && ratio(self.frozen_ppm) <= bounds.freeze_ratio_max
+    }
+
     /// Whether each figure is about the same as that of `other`.
     #[must_use]
     pub fn is_about(&self, other: &Self) -> bool {
@@ -271,6 +282,8 @@ mod tests {
         let delayed = Unloaded { jitter_us: 0, ..BURSTY };
         assert_eq!(BURSTY.of_clauses(|clause| clause == Clause::Delay), delayed);
         assert_eq!(BURSTY.of_clauses(|_| false), Unloaded::default());
+        assert!(!delayed.is_within(&BadIf::default()));
+        assert!(delayed.is_within(&BadIf::default().beyond(&delayed)));
         assert!(delayed.is_about(&Unloaded { delay_us: 210_000, ..delayed }));
         assert!(!delayed.is_about(&Unloaded { delay_us: 200_000, ..delayed }));
         assert!(!delayed.is_about(&BURSTY));

@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
+use throng_analysis::WithoutLoad;
 use throng_analysis::bottleneck::{Bottleneck, BottleneckVerdict, Explanation};
 use throng_analysis::demand::{ChatCost, ChatWork, Demand, Prediction, Resource};
 use throng_analysis::findings::{Finding, FindingRole};
 use throng_observation::units::{Unit, count, duration_ms, noun};
 
 use crate::health::{self, Share};
+use crate::role_counts::RoleCounts;
 use crate::summary::Summary;
 
 /// Fills in the bottleneck and the demand of a user.
@@ -15,6 +17,9 @@ pub(crate) fn explain(explanation: Explanation, summary: &mut Summary) {
     (summary.demand, summary.join_cost) = (explanation.demand, explanation.joins);
     summary.chat_cost = explanation.chat;
     summary.other_processes_cpu = explanation.other_processes_cpu;
+    let so_without_load =
+        explanation.without_load.map(|seen| without_load(&seen, RoleCounts::of(summary).many()));
+    summary.warnings.extend(so_without_load);
     let found = explanation.bottleneck;
     // Such a run says nothing about the server.
     let is_invalid = health::share(summary) == Share::All;
@@ -36,6 +41,16 @@ pub(crate) fn explain(explanation: Explanation, summary: &mut Summary) {
         }),
         _ => Some(found),
     };
+}
+
+/// What made the seconds of a plain run bad whose `users` were few, as those of a larger crowd.
+fn without_load(seen: &WithoutLoad, users: &str) -> String {
+    format!(
+        "with {} already, from the path, the source or the server itself: {}; so it is without \
+         load, and says nothing of how many the server takes",
+        count(seen.users, users),
+        seen.media
+    )
 }
 
 fn generator_title(reasons: &[String]) -> String {

@@ -4,7 +4,7 @@ use crate::{example, html, summarise, text};
 use std::time::Duration;
 use throng_analysis::demand::EXTRAPOLATED_BELOW;
 use throng_observation::run::RunData;
-use throng_observation::{Failure, FailureReason, Outcome, Phase};
+use throng_observation::{Failure, FailureReason, Outcome, Phase, Unloaded};
 
 fn summary(run: &RunData) -> Summary {
     summarise(run, &[], Duration::ZERO)
@@ -19,6 +19,19 @@ fn page(run: &RunData, name: &str) -> String {
         std::fs::write(std::path::Path::new(&folder).join(format!("{name}.html")), &page).unwrap();
     }
     page
+}
+
+#[test]
+fn what_is_so_without_load_is_a_warning_and_no_cause() {
+    let mut summary = summary(&example::healthy(2, 5));
+    let media = Unloaded { delay_us: 290_000, ..Unloaded::default() };
+    let seen = WithoutLoad { users: 1, media, is_of_all: true };
+    let explanation = Explanation { without_load: Some(seen), ..Explanation::default() };
+    explain(explanation, &mut summary);
+    assert!(summary.bottleneck.is_none(), "{:#?}", summary.bottleneck);
+    let expected = "with 1 viewer already, from the path, the source or the server itself: delay \
+                    290 ms; so it is without load, and says nothing of how many the server takes";
+    assert_eq!(summary.warnings, [expected]);
 }
 
 #[test]

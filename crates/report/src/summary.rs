@@ -166,7 +166,7 @@ pub struct Summary {
     pub objectives: Vec<ObjectiveResult>,
     /// The error of one-way delays.
     pub clock_error: ClockSummary,
-    /// Warnings from before the run began.
+    /// Warnings from before the run began, and what is so without load.
     pub warnings: Vec<String>,
     /// The throng that ran.
     pub throng_version: String,

@@ -10,6 +10,7 @@ use throng_observation::host::HostId;
 use throng_observation::host::measured::{Host, hosts};
 use throng_observation::run::RunData;
 
+use crate::WithoutLoad;
 use crate::context::Context;
 use crate::demand::{self, ChatCost, Demand, JoinCost, Resource, joins};
 use crate::findings::gate::{Gate, gate};
@@ -113,12 +114,19 @@ pub struct Explanation {
     pub chat: Option<ChatCost>,
     /// CPU use of other processes that the server needed; `None` if it did not affect the server.
     pub other_processes_cpu: Option<OtherProcessesCpu>,
+    /// What is so without load, of a plain run.
+    pub without_load: Option<WithoutLoad>,
 }
 
 /// Explains a run: from the holds of its search, or from its seconds if it is a plain run.
 #[must_use]
 pub fn explain(run: &RunData, goal: Goal) -> Explanation {
-    let windows = Windows::of(run, goal);
+    let mut windows = Windows::of(run, goal);
+    let without_load = WithoutLoad::of(run, goal);
+    if without_load.is_some_and(|seen| seen.is_of_all) {
+        // What is so with few users is no load that failed.
+        (windows.fail, windows.onset, windows.first_bad_s) = (None, None, None);
+    }
     let hosts = hosts(run);
     let all: Vec<MonitoredHost<'_>> =
         hosts.iter().map(|host| MonitoredHost::of(host, &windows)).collect();
@@ -136,6 +144,7 @@ pub fn explain(run: &RunData, goal: Goal) -> Explanation {
             .filter_map(|watched| ChatCost::of(run, watched.host, &watched.knowledge))
             .max_by(|a, b| a.cpu_s().total_cmp(&b.cpu_s())),
         demand: demand_of_all(&all),
+        without_load,
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use throng_observation::limits::{LIMITED_SECONDS_MIN, is_sustained};
-use throng_observation::{Clause, Goal, HoldOutcome, HoldRow, Purpose, RunTime, Unloaded};
+use throng_observation::{Goal, HoldOutcome, HoldRow, Purpose, RunTime, Unloaded};
 
 use super::trial::Trials;
 use super::{Second, Settings};
+use crate::pattern::BadSeconds;
 
 /// More than this share of users badly served …
 const HARD_RATIO: f64 = 0.20;
@@ -30,10 +31,6 @@ const INCOMPLETE_MAX_S: u32 = 120;
 /// A failing load is confirmed for at least this many seconds, however clearly it fails: the cause
 /// is determined, and profiled, in these seconds.
 const CONFIRM_MIN_S: u32 = 10;
-
-/// A load whose bad user-seconds are bad by patterns alone, but for this share of them, is bad by a
-/// pattern.
-const OTHERWISE_RATIO_MAX: f64 = 0.05;
 
 /// The state of a hold after a second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +60,8 @@ pub(crate) struct Holding {
     /// The counts before the last judged second, if that was a bad one.
     before_bad: Option<JudgedCounts>,
     bad_user_seconds: f64,
-    /// Of the bad seconds in which the crowd was complete, settled or not: the media, the bad
-    /// user-seconds, and of these those that are bad by patterns alone.
-    media: Vec<Unloaded>,
-    bad_when_complete: f64,
-    bad_by_patterns: f64,
-    /// How many of these seconds were bad by each clause.
-    clause_seconds: [usize; Clause::ALL.len()],
+    /// The bad seconds in which the crowd was complete, settled or not.
+    bad_when_complete: BadSeconds,
     /// The load failed so clearly that no more seconds are needed.
     is_lost: bool,
 }
@@ -101,10 +93,7 @@ impl Holding {
             hard_sure_s: 0,
             since_limited_s: u32::MAX,
             bad_user_seconds: 0.0,
-            media: Vec::new(),
-            bad_when_complete: 0.0,
-            bad_by_patterns: 0.0,
-            clause_seconds: [0; Clause::ALL.len()],
+            bad_when_complete: BadSeconds::default(),
             is_lost: false,
         }
     }
@@ -127,13 +116,9 @@ impl Holding {
         self.since_limited_s =
             if second.is_limited { 0 } else { self.since_limited_s.saturating_add(1) };
         self.hard(second);
-        if second.is_complete && second.bad > 0.0 {
-            self.media.push(second.media);
-            self.bad_when_complete += second.bad;
-            self.bad_by_patterns += second.bad_by_patterns;
-            for (seconds, users) in self.clause_seconds.iter_mut().zip(second.clauses) {
-                *seconds += usize::from(users > 0);
-            }
+        if second.is_complete {
+            let Second { bad, bad_by_patterns, clauses, media, .. } = *second;
+            self.bad_when_complete.add(bad, bad_by_patterns, clauses, media);
         }
         if self.is_settling() {
             self.settle(second);
@@ -206,22 +191,7 @@ impl Holding {
     /// The media of its bad seconds, if these are bad by a pattern: one that stays the same
     /// throughout, and beyond which worse can be seen.
     pub(crate) fn pattern(&self) -> Option<Unloaded> {
-        let otherwise = self.bad_when_complete - self.bad_by_patterns;
-        if self.bad_by_patterns <= 0.0 || otherwise > OTHERWISE_RATIO_MAX * self.bad_when_complete {
-            return None;
-        }
-        let is_usual = |clause: Clause| {
-            let seconds = self.clause_seconds.get(clause as usize).copied().unwrap_or(0);
-            // Freezes come now and then. What else is bad in fewer seconds has a median within its
-            // bound.
-            if clause == Clause::Freeze { seconds > 0 } else { seconds * 2 >= self.media.len() }
-        };
-        let usual = |seconds: &[Unloaded]| Unloaded::usual(seconds).of_clauses(is_usual);
-        let (early, late) = self.media.split_at(self.media.len() / 2);
-        // A queue that fills, or a backlog that is served, is the load's work.
-        let is_constant = usual(early).is_about(&usual(late));
-        let pattern = usual(&self.media);
-        (is_constant && pattern.leaves_room() && pattern != Unloaded::default()).then_some(pattern)
+        self.bad_when_complete.pattern()
     }
 
     /// Counts consecutive seconds in which many users had bad service.
@@ -334,6 +304,8 @@ impl JudgedCounts {
 
 #[cfg(test)]
 mod tests {
+    use throng_observation::Clause;
+
     use super::super::Schedule;
     use super::*;
 
