@@ -6,7 +6,7 @@ use std::fmt;
 use throng_observation::Url;
 use throng_observation::percent::decoded;
 
-use super::protocols::{self, Place, Protocol};
+use super::protocols::{self, Credential, Place, Protocol};
 use super::urls::{not_url, parts_of_path};
 use crate::secret::{Secret, may_be_shown};
 use crate::url_template::UrlTemplateError;
@@ -160,34 +160,24 @@ impl Endpoint {
     /// What the URL has that its server is told and nobody else: passwords, a PIN, signatures in
     /// the path, values of the query.
     pub fn secrets(&self) -> impl Iterator<Item = Secret> + '_ {
-        let of_place = match &self.place {
-            Place::Janus { pin, .. } | Place::JanusVideoRoom { pin, .. } => pin.clone(),
-            Place::Rtsp { .. } | Place::RtspPublish { .. } | Place::Xmpp { .. } => {
-                self.account().map(|account| account.password.clone())
-            }
-            Place::Whep
-            | Place::OvenMediaEngine
-            | Place::LiveKit { .. }
-            | Place::HttpVideo
-            | Place::PeerTube
-            | Place::Whip
-            | Place::Rtmp
-            | Place::Srt
-            | Place::Chat => None,
-        };
+        let of_place = self.credential().map(|credential| match credential {
+            Credential::Pin(pin) => pin.clone(),
+            Credential::Account(account) => account.password.clone(),
+        });
         of_place.into_iter().chain(secrets_of(&self.url))
     }
 
     /// Who logs in.
     #[must_use]
     pub fn account(&self) -> Option<&Account> {
-        let (Place::Rtsp { account }
-        | Place::RtspPublish { account }
-        | Place::Xmpp { account, .. }) = &self.place
-        else {
-            return None;
-        };
-        account.as_ref()
+        match self.credential()? {
+            Credential::Account(account) => Some(account),
+            Credential::Pin(_) => None,
+        }
+    }
+
+    fn credential(&self) -> Option<Credential<'_>> {
+        (self.protocol().facts().credential)(&self.place)
     }
 
     /// The URL as in the scenario, secrets redacted.

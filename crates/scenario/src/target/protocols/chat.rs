@@ -3,7 +3,7 @@
 
 use throng_observation::Url;
 
-use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
+use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_credential, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::sockets;
 use crate::target::urls::{after_prefix, shown_after};
@@ -24,6 +24,7 @@ pub(super) static FACTS: Facts = Facts {
     )],
     read,
     in_room: has_no_rooms,
+    credential: has_no_credential,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
     api_keys: ApiKeys::None,

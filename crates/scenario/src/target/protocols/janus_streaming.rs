@@ -4,7 +4,7 @@
 use throng_observation::Url;
 use throng_observation::percent::decoded;
 
-use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
+use super::{ApiKeys, Carriage, Credential, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::secret::{HIDDEN, Secret};
 use crate::sockets;
@@ -31,6 +31,7 @@ pub(super) static FACTS: Facts = Facts {
     ],
     read,
     in_room: has_no_rooms,
+    credential,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
     api_keys: ApiKeys::None,
@@ -60,6 +61,11 @@ pub(super) fn read(_: &str, text: &str) -> Result<Endpoint, TargetError> {
     url.set_query(None);
     let place = if is_room { Place::JanusVideoRoom { id, pin } } else { Place::Janus { id, pin } };
     Ok(Endpoint { url, place })
+}
+
+fn credential(place: &Place) -> Option<Credential<'_>> {
+    let Place::Janus { pin, .. } = place else { return None };
+    pin.as_ref().map(Credential::Pin)
 }
 
 pub(super) fn show(url: &Url, id: &JanusId, pin: &Option<Secret>) -> String {

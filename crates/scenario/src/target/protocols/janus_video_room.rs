@@ -2,7 +2,7 @@
 
 use throng_observation::Url;
 
-use super::{ApiKeys, Carriage, Facts, Part, Place, janus_streaming, name_of_room};
+use super::{ApiKeys, Carriage, Credential, Facts, Part, Place, janus_streaming, name_of_room};
 use crate::consent::IpProtocol;
 use crate::secret::Secret;
 use crate::sockets;
@@ -17,6 +17,7 @@ pub(super) static FACTS: Facts = Facts {
     mistaken: &[],
     read: janus_streaming::read,
     in_room,
+    credential,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
     api_keys: ApiKeys::None,
@@ -32,6 +33,11 @@ fn in_room(place: &mut Place, index: u32) {
             JanusId::Text(name) => JanusId::Text(name_of_room(name, index)),
         };
     }
+}
+
+fn credential(place: &Place) -> Option<Credential<'_>> {
+    let Place::JanusVideoRoom { pin, .. } = place else { return None };
+    pin.as_ref().map(Credential::Pin)
 }
 
 pub(super) fn show(url: &Url, id: &JanusId, pin: &Option<Secret>) -> String {

@@ -3,7 +3,7 @@
 use throng_observation::Url;
 use throng_observation::percent::decoded;
 
-use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, name_of_room};
+use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_credential, name_of_room};
 use crate::consent::IpProtocol;
 use crate::sockets;
 use crate::target::urls::{
@@ -28,6 +28,7 @@ pub(super) static FACTS: Facts = Facts {
     )],
     read,
     in_room,
+    credential: has_no_credential,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: true,
     api_keys: ApiKeys::RoomOfUrl,

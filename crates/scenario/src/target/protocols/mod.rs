@@ -158,6 +158,8 @@ pub(crate) struct Facts {
     pub(crate) read: fn(scheme: &str, text: &str) -> Result<Endpoint, TargetError>,
     /// Makes of a place the one in the room so many after its own.
     pub(crate) in_room: fn(&mut Place, u32),
+    /// What a place has that opens it.
+    pub(crate) credential: fn(&Place) -> Option<Credential<'_>>,
     /// How the port of the URL is reached.
     pub(crate) ip_protocol: IpProtocol,
     /// Whether its servers announce relays (TURN).
@@ -168,6 +170,15 @@ pub(crate) struct Facts {
     pub(crate) keeps_browsers_out: Option<&'static str>,
     /// The file descriptors and UDP ports of one participant at most, without a chat beside it.
     pub(crate) sockets: fn(&Target, Option<&Role>) -> (u64, u64),
+}
+
+/// What opens a place, from its URL; nobody but the server is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Credential<'a> {
+    /// A PIN.
+    Pin(&'a Secret),
+    /// Who logs in, with a password.
+    Account(&'a Account),
 }
 
 /// What participants do.
@@ -296,6 +307,11 @@ fn examples_in_a_sentence() -> String {
 
 /// Of protocols without rooms all rooms are one.
 fn has_no_rooms(_: &mut Place, _: u32) {}
+
+/// Of protocols whose places are open, or are opened by what is in the URL that is connected to.
+fn has_no_credential(_: &Place) -> Option<Credential<'_>> {
+    None
+}
 
 /// The name of the room so many after the one of this name: `NAME-2`, `NAME-3` and so on.
 fn name_of_room(name: &str, index: u32) -> String {

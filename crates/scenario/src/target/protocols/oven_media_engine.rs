@@ -2,7 +2,7 @@
 
 use throng_observation::Url;
 
-use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_rooms};
+use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_credential, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::sockets;
 use crate::target::urls::{after_prefix, parts_of_path, shown_after};
@@ -17,6 +17,7 @@ pub(super) static FACTS: Facts = Facts {
     mistaken: &[(&["ome", "oven"], "write `ws://HOST:3333/APP/STREAM` or `wss://…`")],
     read,
     in_room: has_no_rooms,
+    credential: has_no_credential,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: true,
     api_keys: ApiKeys::None,

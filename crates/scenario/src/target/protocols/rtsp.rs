@@ -2,7 +2,7 @@
 
 use throng_observation::Url;
 
-use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms};
+use super::{ApiKeys, Carriage, Credential, Facts, Part, Place, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::sockets;
 use crate::target::urls::{as_scheme, shown_after, with_hidden, with_ports};
@@ -24,6 +24,7 @@ pub(super) static FACTS: Facts = Facts {
     )],
     read,
     in_room: has_no_rooms,
+    credential,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
     api_keys: ApiKeys::None,
@@ -41,6 +42,11 @@ pub(super) fn address(scheme: &str, text: &str) -> Result<(Url, Option<Account>)
     let mut url = with_ports(scheme, text, (PORT, PORT_TLS))?;
     let account = Account::take(&mut url);
     Ok((url, account))
+}
+
+fn credential(place: &Place) -> Option<Credential<'_>> {
+    let Place::Rtsp { account } = place else { return None };
+    account.as_ref().map(Credential::Account)
 }
 
 pub(super) fn show(url: &Url, account: &Option<Account>) -> String {

@@ -2,7 +2,7 @@
 
 use throng_observation::Url;
 
-use super::{ApiKeys, Carriage, Facts, Part, Place, has_no_rooms, rtsp};
+use super::{ApiKeys, Carriage, Credential, Facts, Part, Place, has_no_rooms, rtsp};
 use crate::consent::IpProtocol;
 use crate::sockets;
 use crate::target::urls::{published, shown_published};
@@ -20,6 +20,7 @@ pub(super) static FACTS: Facts = Facts {
     )],
     read,
     in_room: has_no_rooms,
+    credential,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
     api_keys: ApiKeys::None,
@@ -31,6 +32,11 @@ fn read(scheme: &str, text: &str) -> Result<Endpoint, TargetError> {
     let (scheme, text) = published(scheme, text);
     let (url, account) = rtsp::address(scheme, text)?;
     Ok(Endpoint { url, place: Place::RtspPublish { account } })
+}
+
+fn credential(place: &Place) -> Option<Credential<'_>> {
+    let Place::RtspPublish { account } = place else { return None };
+    account.as_ref().map(Credential::Account)
 }
 
 pub(super) fn show(url: &Url, account: &Option<Account>) -> String {

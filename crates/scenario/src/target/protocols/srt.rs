@@ -2,7 +2,7 @@
 
 use throng_observation::Url;
 
-use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_rooms};
+use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_credential, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::target::urls::{as_scheme, published, shown_after, shown_published, with_ports};
 use crate::target::{Endpoint, TargetError};
@@ -20,6 +20,7 @@ pub(super) static FACTS: Facts = Facts {
     )],
     read,
     in_room: has_no_rooms,
+    credential: has_no_credential,
     ip_protocol: IpProtocol::Udp,
     announces_relays: false,
     api_keys: ApiKeys::None,

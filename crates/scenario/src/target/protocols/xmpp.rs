@@ -3,7 +3,7 @@
 
 use throng_observation::Url;
 
-use super::{ApiKeys, Carriage, Facts, Part, Place, Protocol, has_no_rooms};
+use super::{ApiKeys, Carriage, Credential, Facts, Part, Place, Protocol, has_no_rooms};
 use crate::consent::IpProtocol;
 use crate::target::urls::{
     after_prefix, parameter, remove_parameters, shown_after, with_hidden, with_parameter,
@@ -24,6 +24,7 @@ pub(super) static FACTS: Facts = Facts {
     )],
     read,
     in_room: has_no_rooms,
+    credential,
     ip_protocol: IpProtocol::Tcp,
     announces_relays: false,
     api_keys: ApiKeys::None,
@@ -52,6 +53,11 @@ fn is_bare_address(text: &str) -> bool {
     let parts = text.split_once('@');
     let is_plain = |part: &str| !part.is_empty() && !part.contains(['/', '@', ' ', '<', '&', '"']);
     parts.is_some_and(|(name, service)| is_plain(name) && is_plain(service))
+}
+
+fn credential(place: &Place) -> Option<Credential<'_>> {
+    let Place::Xmpp { account, .. } = place else { return None };
+    account.as_ref().map(Credential::Account)
 }
 
 pub(super) fn show(url: &Url, domain: &str, room: &str, account: &Option<Account>) -> String {
