@@ -124,7 +124,7 @@ fn rid(layer: Layer) -> &'static str {
 }
 
 /// The layers as signalled to LiveKit.
-pub(super) fn sent_layers(role: &Role) -> Vec<livekit::SentLayer> {
+pub(crate) fn sent_layers(role: &Role) -> Vec<livekit::SentLayer> {
     let sizes = role.publish.as_ref().map(sizes).unwrap_or_default();
     let to_layer = |(layer, rung): (Option<Layer>, Rung)| livekit::SentLayer {
         rid: layer.map_or_else(String::new, |layer| rid(layer).to_owned()),

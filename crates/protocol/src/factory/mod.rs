@@ -22,18 +22,23 @@ use crate::chat::RoomLogs;
 use crate::ingest::IngestProtocol;
 use crate::participant::Participant;
 use crate::player::Swarms;
-use crate::signalling::{RelayServer, RunMark, janus, whep};
+use crate::signalling::janus::{self, Streaming, VideoRoom};
+use crate::signalling::livekit::LiveKit;
+use crate::signalling::ome::Ome;
+use crate::signalling::whep::Whep;
+use crate::signalling::whip::Whip;
+use crate::signalling::{RelayServer, RunMark};
 use crate::webrtc::{MayReach, ParticipantOptions, StepTimeouts, Weights};
 
 mod chat;
-mod conference;
 mod ingest;
 mod media;
 mod player;
 mod rtsp;
 mod servers;
-mod viewer;
+mod webrtc;
 
+pub(crate) use media::sent_layers;
 pub use servers::Servers;
 
 /// Everything that the participants of one target share.
@@ -113,11 +118,11 @@ pub struct ApiSecret {
 
 /// Who is to come.
 #[derive(Clone, Copy)]
-struct Seat<'a> {
-    number: u32,
+pub(crate) struct Seat<'a> {
+    pub(crate) number: u32,
     /// Its intended time, after the start of the run.
-    joins_at: Duration,
-    role: &'a Role,
+    pub(crate) joins_at: Duration,
+    pub(crate) role: &'a Role,
 }
 
 impl TargetFactory {
@@ -148,19 +153,20 @@ impl TargetFactory {
     fn seated(&self, endpoint: &Endpoint, seat: Seat<'_>) -> Box<dyn Participant> {
         let url = &endpoint.url;
         match &endpoint.place {
-            Place::Whep => self.viewer(seat, Box::new(whep::Whep::new(self.whep(url)))),
-            Place::OvenMediaEngine => self.viewer(seat, self.ome(url)),
-            Place::Janus { id, pin } => self.viewer(seat, self.streaming(url, id, pin.as_ref())),
-            Place::JanusVideoRoom { id, pin } => self.member(seat, |subscriptions| {
-                self.video_room(seat, subscriptions, (url, id, pin.as_ref()))
-            }),
-            Place::LiveKit { room } => {
-                self.member(seat, |subscriptions| self.livekit(seat, subscriptions, (url, room)))
+            Place::Whep => self.viewer(seat, Whep::of(self, url)),
+            Place::OvenMediaEngine => self.viewer(seat, Ome::of(self, url)),
+            Place::Janus { id, pin } => {
+                self.viewer(seat, Streaming::of(self, (url, id, pin.as_ref())))
             }
+            Place::JanusVideoRoom { id, pin } => self.member(seat, |subscriptions| {
+                VideoRoom::of(self, seat, subscriptions, (url, id, pin.as_ref()))
+            }),
+            Place::LiveKit { room } => self
+                .member(seat, |subscriptions| LiveKit::of(self, seat, subscriptions, (url, room))),
             Place::HttpVideo => self.video(seat, url),
             Place::PeerTube => self.visitor(seat, url),
             Place::Rtsp { account } => self.rtsp_viewer(seat, endpoint, account.as_ref()),
-            Place::Whip => self.member(seat, |_| self.whip(seat, url)),
+            Place::Whip => self.member(seat, |_| Whip::of(self, seat, url)),
             Place::RtspPublish { account } => self.rtsp_publisher(seat, endpoint, account.as_ref()),
             Place::Rtmp => self.ingest(seat, url, IngestProtocol::Rtmp),
             Place::Srt => self.ingest(seat, url, IngestProtocol::Srt),
@@ -199,7 +205,7 @@ pub fn member_name(number: u32) -> String {
 }
 
 /// The address in a URL whose host is an IP address; nothing is resolved.
-fn named_address(url: &Url) -> Option<SocketAddr> {
+pub(crate) fn named_address(url: &Url) -> Option<SocketAddr> {
     let port = url.port_or_known_default().unwrap_or(9);
     let ip = match url.host()? {
         Host::Ipv4(ip) => IpAddr::V4(ip),

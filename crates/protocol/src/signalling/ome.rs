@@ -17,11 +17,12 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throng_observation::{Failure, FailureReason, Url};
-use throng_scenario::Secret;
+use throng_scenario::{IceTransportPolicy, Secret};
 
 use super::response_deadline::{ANSWER_WITHIN, ResponseDeadline};
 use super::server_message::{self, LIST_MAX};
 use super::{RelayServer, SignalInput, SignalOutput, Signalling};
+use crate::factory::TargetFactory;
 use crate::participant::{ChannelError, Message, Open, Why};
 
 /// The name of this server in failures and anomalies.
@@ -74,6 +75,23 @@ pub struct Ome {
 }
 
 impl Ome {
+    /// That of a viewer of the stream at `url`.
+    pub(crate) fn of(factory: &TargetFactory, url: &Url) -> Self {
+        let mut url = url.clone();
+        if factory.ice_transport_policy == IceTransportPolicy::Relay
+            && factory.turn.is_none()
+            && !url.in_clear().query_pairs().any(|(key, _)| key == "transport")
+        {
+            // Without this parameter the server does not announce its relay.
+            url.add_parameter("transport", "tcp");
+        }
+        let mut config = Config::new(url);
+        config.answer_within = factory.timeouts.signalling;
+        let bearer = |token: &String| ("Authorization".to_owned(), format!("Bearer {token}"));
+        config.headers.extend(factory.token.as_ref().map(bearer));
+        Self::new(config)
+    }
+
     /// An adapter in its initial state.
     #[must_use]
     pub fn new(config: Config) -> Self {

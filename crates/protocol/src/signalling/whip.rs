@@ -3,10 +3,13 @@
 
 use std::time::Instant;
 
+use throng_observation::Url;
+
 use super::livekit::Access;
 use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
 use super::whep::{Config, Flow, Whep};
 use super::{SignalInput, SignalOutput, Signalling};
+use crate::factory::{Seat, TargetFactory};
 use crate::participant::Why;
 
 /// A participant that publishes at a WHIP endpoint.
@@ -19,6 +22,19 @@ pub struct Whip {
 }
 
 impl Whip {
+    /// That of a publisher at `url`; LiveKit's has a token of its own.
+    pub(crate) fn of(
+        factory: &TargetFactory,
+        Seat { number, role, .. }: Seat<'_>,
+        url: &Url,
+    ) -> Self {
+        let access = factory.api_key.as_ref().map(|api| {
+            let room = api.room.as_deref().unwrap_or_default();
+            Access::of(factory, &publisher_name(number), role, room)
+        });
+        Self::new(Config::of(factory, url), access)
+    }
+
     /// A publisher in its initial state. `config.flow` is overwritten.
     #[must_use]
     pub fn new(config: Config, access: Option<Access>) -> Self {
@@ -93,4 +109,10 @@ impl RoomSignalling for Whip {
     fn next_timeout(&self) -> Option<(Instant, Why)> {
         self.dialogue.next_timeout()
     }
+}
+
+/// The identity of a WHIP publisher on LiveKit. It differs from those of conference participants,
+/// because LiveKit removes a participant when another one joins with the same identity.
+fn publisher_name(number: u32) -> String {
+    format!("throng-whip-{number}")
 }

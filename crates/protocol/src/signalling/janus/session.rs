@@ -15,6 +15,7 @@ use throng_observation::{Failure, Url};
 
 use super::super::response_deadline::{ANSWER_WITHIN, ResponseDeadline};
 use super::super::server_message;
+use crate::factory::TargetFactory;
 use crate::participant::{Message, Open, Why};
 
 /// The WebSocket subprotocol; Janus closes connections that do not request it.
@@ -44,6 +45,17 @@ pub struct SessionConfig {
 impl Default for SessionConfig {
     fn default() -> Self {
         Self { token: None, api_secret: None, answer_within: ANSWER_WITHIN }
+    }
+}
+
+impl SessionConfig {
+    /// Those of a run's participants.
+    pub(super) fn of(factory: &TargetFactory) -> Self {
+        Self {
+            token: factory.token.clone(),
+            answer_within: factory.timeouts.signalling,
+            ..Self::default()
+        }
     }
 }
 

@@ -6,11 +6,13 @@ use std::time::Instant;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use throng_observation::{Failure, FailureReason, Url};
+use throng_scenario::{JanusId, Secret};
 
 use super::super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use super::super::server_message;
 use super::super::{SignalInput, SignalOutput, Signalling};
 use super::session::{Handle, Jsep, SERVER, SUBPROTOCOL, Session, SessionConfig, SessionEvent};
+use crate::factory::TargetFactory;
 use crate::participant::{Message, Why};
 
 /// A mountpoint's id; a string on servers with `string_ids`.
@@ -80,6 +82,22 @@ pub struct Streaming {
 }
 
 impl Streaming {
+    /// That of a viewer of a mountpoint: the server's URL, the id, and its PIN.
+    pub(crate) fn of(
+        factory: &TargetFactory,
+        (url, mountpoint, pin): (&Url, &JanusId, Option<&Secret>),
+    ) -> Self {
+        Self::new(Config {
+            url: url.clone(),
+            mountpoint: match mountpoint {
+                JanusId::Number(id) => MountpointId::Number(*id),
+                JanusId::Text(id) => MountpointId::Text(id.clone()),
+            },
+            pin: pin.map(|pin| pin.expose().to_owned()),
+            session: SessionConfig::of(factory),
+        })
+    }
+
     /// An adapter in its initial state.
     #[must_use]
     pub fn new(config: Config) -> Self {

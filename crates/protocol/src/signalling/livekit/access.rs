@@ -12,6 +12,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 use throng_media::quality::WallClock;
+use throng_scenario::{Role, Subscription};
+
+use crate::factory::TargetFactory;
 
 /// How long a token is valid: longer than a run; the server checks it only at the join.
 const VALID_FOR_S: u64 = 24 * 3_600;
@@ -47,6 +50,22 @@ pub struct Key {
 }
 
 impl Access {
+    /// That of a participant of a run, by its name and role.
+    pub(crate) fn of(factory: &TargetFactory, name: &str, role: &Role, room: &str) -> Self {
+        match &factory.api_key {
+            Some(api) => Self::Key(Box::new(Key {
+                name: api.key.clone(),
+                secret: api.secret.expose().to_owned(),
+                room: room.to_owned(),
+                identity: factory.mark.put(name),
+                can_publish: role.publish.is_some(),
+                can_subscribe: role.subscribe != Subscription::NONE,
+                clock: factory.clock,
+            })),
+            None => Self::Token(factory.token.clone().unwrap_or_default()),
+        }
+    }
+
     /// The token for a join at `now`.
     #[must_use]
     pub fn token(&self, now: Instant) -> String {

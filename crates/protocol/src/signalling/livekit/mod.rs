@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use prost::Message as _;
 use serde::{Deserialize, Serialize};
-use throng_observation::{Failure, FailureReason, MediaKind};
+use throng_observation::{Failure, FailureReason, MediaKind, Url};
 use throng_scenario::Secret;
 
 pub use self::access::{Access, Key};
@@ -41,11 +41,12 @@ use self::wire::{
 };
 use super::RelayServer;
 use super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
-use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream};
+use super::room::{PeerId, RoomInput, RoomOutput, RoomSignalling, RoomStream, Subscriptions};
 use super::sections::{self, Section};
 use super::server_message::{
     LIST_MAX, MESSAGE_BYTES_MAX, broken, candidate, excerpt, session_description,
 };
+use crate::factory::{Seat, TargetFactory, member_name, sent_layers};
 use crate::participant::{ChannelError, Message, Open, Why};
 
 const SERVER: &str = "LiveKit";
@@ -111,6 +112,24 @@ struct CandidateInit {
 }
 
 impl LiveKit {
+    /// That of a member of `room` on the server at `url`.
+    pub(crate) fn of(
+        factory: &TargetFactory,
+        Seat { number, role, .. }: Seat<'_>,
+        subscriptions: Subscriptions,
+        (url, room): (&Url, &str),
+    ) -> Self {
+        Self::new(Config {
+            url: url.clone(),
+            access: Access::of(factory, &member_name(number), role, room),
+            mark: factory.mark.clone(),
+            publishes: role.publish.is_some(),
+            subscriptions,
+            layers: sent_layers(role),
+            answer_within: factory.timeouts.signalling,
+        })
+    }
+
     /// A participant that has not joined yet.
     #[must_use]
     pub fn new(config: Config) -> Self {

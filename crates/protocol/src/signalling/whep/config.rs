@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use throng_observation::Url;
+use throng_scenario::IpProtocol;
 
 use super::super::response_deadline::ANSWER_WITHIN;
 use super::super::server_message;
+use crate::factory::{TargetFactory, named_address};
 use crate::participant::Why;
 
 /// Which of the two protocols is used. They differ in which side may offer, and in their names.
@@ -64,6 +66,19 @@ pub struct Config {
 }
 
 impl Config {
+    /// That of a run's players and publishers at `url`.
+    pub(crate) fn of(factory: &TargetFactory, url: &Url) -> Self {
+        let mut config = Self::new(url.clone());
+        config.token.clone_from(&factory.token);
+        config.answer_within = factory.timeouts.signalling;
+        let may_reach = Arc::clone(&factory.may_reach);
+        // Host names are checked by the driver, by the address that they resolve to.
+        config.may_reach = Arc::new(move |url| {
+            named_address(url).is_none_or(|place| may_reach(IpProtocol::Tcp, place))
+        });
+        config
+    }
+
     /// The defaults for `url`: only its own origin may be requested.
     #[must_use]
     pub fn new(url: Url) -> Self {

@@ -31,6 +31,7 @@ use self::fragment::IceSection;
 use super::response_deadline::{GOODBYE_WITHIN, ResponseDeadline};
 use super::server_message::{self, LIST_MAX};
 use super::{SignalInput, SignalOutput, Signalling};
+use crate::factory::TargetFactory;
 use crate::participant::{ChannelError, FetchId, Request, Response, Why};
 
 /// How many redirects are followed; browsers follow twenty, load balancers need one or two.
@@ -98,6 +99,11 @@ pub struct Whep {
 }
 
 impl Whep {
+    /// That of a player of the stream at `url`.
+    pub(crate) fn of(factory: &TargetFactory, url: &Url) -> Self {
+        Self::new(Config::of(factory, url))
+    }
+
     /// Replaces the token of later requests.
     pub(super) fn set_token(&mut self, token: String) {
         self.config.token = Some(token);

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use throng_observation::{Failure, FailureReason};
+use throng_observation::{Failure, FailureReason, Url};
+use throng_scenario::{JanusId, Secret, Subscription};
 
 use self::config::room_json;
 use self::event::PluginEvent;
@@ -16,10 +17,11 @@ use self::feeds::Feeds;
 use self::layers::Layers;
 use self::muting::Muting;
 use self::subscriber::{Step, Subscribers};
-use super::session::{Handle, Jsep, SERVER, Session, SessionEvent};
+use super::session::{Handle, Jsep, SERVER, Session, SessionConfig, SessionEvent};
+use crate::factory::{Seat, TargetFactory, member_name};
 use crate::participant::{ChannelError, Message, Why};
 use crate::signalling::response_deadline::ResponseDeadline;
-use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling};
+use crate::signalling::room::{PeerId, RoomInput, RoomOutput, RoomSignalling, Subscriptions};
 use crate::signalling::server_message::{broken, excerpt, session_description};
 
 mod config;
@@ -88,6 +90,33 @@ enum State {
 }
 
 impl VideoRoom {
+    /// That of a member of a room: the server's URL, the room, and its PIN.
+    pub(crate) fn of(
+        factory: &TargetFactory,
+        Seat { number, role, .. }: Seat<'_>,
+        subscriptions: Subscriptions,
+        (url, room, pin): (&Url, &JanusId, Option<&Secret>),
+    ) -> Self {
+        let receives = role.subscribe != Subscription::NONE;
+        let way = if role.connection_per_feed {
+            SubscriberMode::HandlePerFeed
+        } else {
+            SubscriberMode::Multistream
+        };
+        Self::new(Config {
+            url: url.clone(),
+            room: room.clone(),
+            pin: pin.map(|pin| pin.expose().to_owned()),
+            display: member_name(number),
+            mark: factory.mark.clone(),
+            publishes: role.publish.is_some(),
+            subscribes: receives.then_some(way),
+            subscriptions,
+            new_room: factory.conference.new_room.clone(),
+            session: SessionConfig::of(factory),
+        })
+    }
+
     /// A participant that has not joined yet.
     #[must_use]
     pub fn new(config: Config) -> Self {
