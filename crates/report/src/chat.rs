@@ -45,7 +45,7 @@ summed! {
         out_of_order;
         messages_sent;
         messages_unsent;
-        stanzas_received;
+        #[serde(alias = "stanzas_received")] frames_received;
         presences_received;
         vcards_received;
         bytes_received;
@@ -130,12 +130,12 @@ impl Chat {
     }
 
     /// What went over the wire for it, in a line.
-    pub(crate) fn stanzas_line(&self) -> String {
+    pub(crate) fn frames_line(&self) -> String {
         let sums = &self.sums;
         let mut parts = vec![format!(
             "{} received in {} protocol messages, {} of them presences, {} vCards",
             bytes(sums.bytes_received as f64),
-            sums.stanzas_received,
+            sums.frames_received,
             sums.presences_received,
             sums.vcards_received
         )];

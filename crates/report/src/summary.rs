@@ -90,7 +90,7 @@ pub struct Summary {
     /// Players: startup, stalls, delivery and buffers; `null` where nobody plays from a buffer.
     #[serde(default)]
     pub playback: Option<Playback>,
-    /// The chat: deliveries, stanzas, joins; `null` where nobody is in one.
+    /// The chat: deliveries, frames, joins; `null` where nobody is in one.
     #[serde(default)]
     pub chat: Option<Chat>,
     /// The time to the first frame split: each phase's share, in the order of a join.

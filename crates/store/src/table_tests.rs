@@ -14,13 +14,15 @@ use throng_observation::{
 use super::*;
 
 /// Columns of earlier versions, which are read in place of those that came later.
-const EARLIER: [&str; 6] = [
+const EARLIER: [&str; 8] = [
     "oven_delay_us",
     "worker",
     "frames_given",
     "source_fps_milli",
     "packets_received",
     "packets_discarded",
+    "stanzas_received",
+    "stanzas_sent",
 ];
 
 fn table_of<T: Stored>() -> Connection {

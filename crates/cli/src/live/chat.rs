@@ -30,7 +30,7 @@ pub(super) fn charts(live: &LiveSnapshot, chat: &ChatRow) -> [Chart; 4] {
             format!(
                 "Received {} in {} protocol messages",
                 bit_rate(last.received_bps),
-                counters.stanzas_received
+                counters.frames_received
             ),
             |point| point.received_bps,
             false,
@@ -76,7 +76,7 @@ pub(super) fn lines(live: &LiveSnapshot, chat: &LiveChat) -> String {
         counters.messages_due,
         counters.messages_missing,
         bytes(counters.bytes_received as f64),
-        counters.stanzas_received,
+        counters.frames_received,
         counters.presences_received,
         so_far.messages_sent,
         so_far.messages_due,

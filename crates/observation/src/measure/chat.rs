@@ -21,9 +21,9 @@ counters! {
         /// Messages that were to be said by a participant that was not in the room.
         messages_unsent: u64 = Count;
         /// Frames received.
-        stanzas_received: u64 = Count;
+        frames_received: u64 = Count was "stanzas_received";
         /// Frames sent.
-        stanzas_sent: u64 = Count;
+        frames_sent: u64 = Count was "stanzas_sent";
         /// Of those received, presences.
         presences_received: u64 = Count;
         /// vCards received.

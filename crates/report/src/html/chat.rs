@@ -15,10 +15,10 @@ pub(crate) fn render(run: &RunData, summary: &Summary) -> String {
     let Some(chat) = &summary.chat else { return String::new() };
     let time = Timeline::of(run);
     let charts =
-        [room(&time), delivery(&time), messages(&time), stanzas(&time), traffic(&time)].concat();
+        [room(&time), delivery(&time), messages(&time), frames(&time), traffic(&time)].concat();
     let mut out = format!("<h2>Chat</h2><div class=\"charts\">{charts}</div>");
-    let (messages, stanzas) = (chat.messages_line(), chat.stanzas_line());
-    let _ = write!(out, "<p>Messages: {}.</p><p>{}.</p>", escape(&messages), escape(&stanzas));
+    let (messages, frames) = (chat.messages_line(), chat.frames_line());
+    let _ = write!(out, "<p>Messages: {}.</p><p>{}.</p>", escape(&messages), escape(&frames));
     out
 }
 
@@ -80,9 +80,9 @@ fn messages(time: &Timeline) -> String {
     chart(time, "Messages", ("messages/s, all chatters together", note), lines)
 }
 
-fn stanzas(time: &Timeline) -> String {
+fn frames(time: &Timeline) -> String {
     let lines = vec![
-        rate(time, "all", 1, |counters| counters.stanzas_received as f64),
+        rate(time, "all", 1, |counters| counters.frames_received as f64),
         rate(time, "presences", 4, |counters| counters.presences_received as f64),
     ];
     let unit = "protocol messages/s, all chatters together";
@@ -114,7 +114,7 @@ mod tests {
         delays_ms.iter().for_each(|ms| delay_us.record(ms * 1_000));
         let counters = ChatCounters {
             messages_due: delays_ms.len() as u64,
-            stanzas_received: 10,
+            frames_received: 10,
             ..ChatCounters::default()
         };
         let cohort = CohortId(cohort);

@@ -34,7 +34,7 @@ pub(super) fn lines(out: &mut String, summary: &Summary) {
     }
     if let Some(chat) = &summary.chat {
         line(out, "messages", &chat.messages_line());
-        line(out, "chat", &chat.stanzas_line());
+        line(out, "chat", &chat.frames_line());
     }
     for (name, media) in summary.media() {
         let figures = media_line(media);

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use throng_observation::fleet::{EndClock, WorkerInfo};
 use throng_observation::run::*;
 use throng_observation::{
-    CaptureBasis, Codec, Distribution, Failure, FailureReason, Layer, MediaKind, OneWayDelay,
-    Outcome, Phase, RunTime, SentCounters, TrackCounters, TrackId,
+    CaptureBasis, ChatCounters, ChatRow, Codec, Distribution, Failure, FailureReason, Layer,
+    MediaKind, OneWayDelay, Outcome, Phase, RunTime, SentCounters, TrackCounters, TrackId,
 };
 use throng_store::{FORMAT, RunFolder, RunWriter, StoreError};
 
@@ -301,6 +301,22 @@ fn packets_are_read_by_the_names_that_they_had_in_earlier_folders() {
     let run = RunFolder::read(&path).unwrap();
     assert_eq!((run.series[0].counters, run.tracks[0].counters), (counters(), counters()));
     assert_eq!(run.info.format, 1);
+}
+
+#[test]
+fn frames_of_a_chat_are_read_by_the_names_that_they_had_in_earlier_folders() {
+    let (_dir, path, mut writer) = new_run();
+    let counters = ChatCounters { frames_received: 5, frames_sent: 3, ..ChatCounters::default() };
+    writer.write(Row::Chat(Box::new(ChatRow { counters, ..ChatRow::default() })));
+    writer.finish(Ending::Complete, RunTime(1)).unwrap();
+    let db = rusqlite::Connection::open(path.join("run.db")).unwrap();
+    db.execute_batch(
+        "ALTER TABLE chat RENAME COLUMN frames_received TO stanzas_received;
+         ALTER TABLE chat RENAME COLUMN frames_sent TO stanzas_sent",
+    )
+    .unwrap();
+    drop(db);
+    assert_eq!(RunFolder::read(&path).unwrap().chat[0].counters, counters);
 }
 
 #[test]

@@ -157,7 +157,7 @@ impl Story {
                 messages_missing: missing,
                 messages_received: came,
                 messages_sent: n.below(2),
-                stanzas_received: came + n.below(3),
+                frames_received: came + n.below(3),
                 presences_received: n.below(3),
                 bytes_received: 300 * came,
                 bytes_sent: 200,

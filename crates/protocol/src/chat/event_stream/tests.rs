@@ -271,7 +271,7 @@ fn it_opens_the_stream_posts_its_join_and_hears_what_is_said() {
     fixture.wait(1_000);
     let interval = &fixture.intervals[0];
     assert_eq!((interval.counters.messages_due, interval.delays_us.as_slice()), (1, &[30_000][..]));
-    assert_eq!(interval.counters.stanzas_received, 5, "three events and two answers");
+    assert_eq!(interval.counters.frames_received, 5, "three events and two answers");
     assert!(interval.is_joined && interval.counters.bytes_received > 60);
     fixture.wait(9_000);
     let said = fixture.posts().iter().filter(|(_, body)| body.contains("[k3f9.")).count();

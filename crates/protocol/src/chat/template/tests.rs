@@ -123,7 +123,7 @@ fn a_join_goes_on_with_each_answer_and_several_lines_may_come_at_once() {
     fixture.drain();
     assert_eq!(fixture.sent[4..], ["PRIVMSG #stage :hello [k3f9.1]", "QUIT"]);
     let traffic = fixture.chat.take_traffic();
-    assert_eq!((traffic.stanzas_sent, traffic.stanzas_received), (fixture.sent.len() as u64, 5));
+    assert_eq!((traffic.frames_sent, traffic.frames_received), (fixture.sent.len() as u64, 5));
 }
 
 #[test]

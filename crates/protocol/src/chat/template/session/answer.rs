@@ -35,7 +35,7 @@ impl Template {
                 return Ok(vec![Event::Anomaly(format!("a POST was not answered: {error}"))]);
             }
         };
-        self.traffic.stanzas_received += 1;
+        self.traffic.frames_received += 1;
         let status = format!("HTTP {}", answer.status);
         let mut events = Vec::new();
         for line in std::iter::once(status.as_str()).chain(answer.body.lines()) {

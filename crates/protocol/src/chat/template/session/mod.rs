@@ -85,7 +85,7 @@ impl Template {
     /// Sends a text; over an event stream to `path`, as the request that is returned.
     fn send(&mut self, text: &ChatText, with: &str, path: Option<&ChatText>) -> Option<PostId> {
         let text = self.filled(text, with);
-        self.traffic.stanzas_sent += 1;
+        self.traffic.frames_sent += 1;
         self.traffic.bytes_sent += text.len() as u64;
         if !self.config.has_event_stream {
             self.sent.push_back(Outgoing::Frame(match self.config.template.binary {
@@ -167,7 +167,7 @@ impl Template {
 
     /// The text of a message of the WebSocket.
     fn text(&mut self, message: Message) -> Result<String, Failure> {
-        self.traffic.stanzas_received += 1;
+        self.traffic.frames_received += 1;
         let text = match message {
             Message::Text(text) => text,
             Message::Binary(bytes) if self.config.template.binary => String::from_utf8(bytes)
@@ -210,7 +210,7 @@ impl Session for Template {
         let text = match incoming {
             Incoming::Frame(message) => self.text(message)?,
             Incoming::Event(event) => {
-                self.traffic.stanzas_received += 1;
+                self.traffic.frames_received += 1;
                 typed(&event)?
             }
             Incoming::Answer(post, result) => return self.answered(now, post, result),
