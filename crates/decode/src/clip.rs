@@ -137,8 +137,8 @@ pub fn encode(
         .arg("pipe:1");
     let output = command.stdin(Stdio::null()).output().map_err(|error| program.failed(error))?;
     if !output.status.success() {
-        let complaints = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
-        return Err(DecodeError::GaveUp { complaints });
+        let error_lines = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+        return Err(DecodeError::GaveUp { error_lines });
     }
     let pictures = pictures_of(&output.stdout, codec, fps)?;
     if pictures.is_empty() {

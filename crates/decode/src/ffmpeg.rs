@@ -19,7 +19,7 @@ use crate::stderr::{Announced, announced};
 /// The size in the header until the decoder knows it.
 pub(crate) const SIZE_GUESSED: (u16, u16) = (640, 360);
 /// Most error lines that are kept of one process.
-const COMPLAINTS_MAX: usize = 8;
+const ERROR_LINES_MAX: usize = 8;
 /// Most pictures announced and not yet read; the pipe blocks long before.
 const ANNOUNCED_MAX: usize = 1_024;
 /// How long a process may take to end once its input has ended.
@@ -46,10 +46,10 @@ pub enum DecodeError {
         error: std::io::Error,
     },
     /// FFmpeg ended before its input did.
-    #[error("FFmpeg failed: {complaints}")]
+    #[error("FFmpeg failed: {error_lines}")]
     GaveUp {
         /// Its error lines.
-        complaints: String,
+        error_lines: String,
     },
     /// The codec is no video codec, or not supported.
     #[error("{} is not decoded; VP8, VP9, AV1, H.264 and H.265 are", .0.name())]
@@ -173,10 +173,10 @@ pub struct Feed {
     stdin: ChildStdin,
     buffer: Vec<u8>,
     program: String,
-    complaints: Complaints,
+    error_lines: ErrorLines,
 }
 
-type Complaints = Arc<Mutex<VecDeque<String>>>;
+type ErrorLines = Arc<Mutex<VecDeque<String>>>;
 
 impl Feed {
     /// Sends the next coded frame; blocks while the decoder is busy. `index` grows from frame to
@@ -189,15 +189,15 @@ impl Feed {
         matroska::frame(index, key_frame, bytes, &mut self.buffer);
         self.stdin.write_all(&self.buffer).map_err(|error| match error.kind() {
             std::io::ErrorKind::BrokenPipe => {
-                DecodeError::GaveUp { complaints: said(&self.complaints) }
+                DecodeError::GaveUp { error_lines: said(&self.error_lines) }
             }
             _ => DecodeError::Io { program: self.program.clone(), error },
         })
     }
 }
 
-fn said(complaints: &Complaints) -> String {
-    let lines = complaints.lock().unwrap_or_else(PoisonError::into_inner);
+fn said(error_lines: &ErrorLines) -> String {
+    let lines = error_lines.lock().unwrap_or_else(PoisonError::into_inner);
     if lines.is_empty() {
         "without an error message".into()
     } else {
@@ -210,7 +210,7 @@ fn said(complaints: &Complaints) -> String {
 pub struct Decoder {
     child: Child,
     _registered: Started,
-    complaints: Complaints,
+    error_lines: ErrorLines,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -230,14 +230,14 @@ impl Decoder {
         let header = matroska::header(codec, size).ok_or(DecodeError::Codec(codec))?;
         let mut child = program.decoding(output).spawn().map_err(|error| program.failed(error))?;
         let registered = Started::group(child.id());
-        let complaints = Complaints::default();
+        let error_lines = ErrorLines::default();
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
         // From here on, returning an error ends the process.
         let mut decoder = Self {
             child,
             _registered: registered,
-            complaints: Arc::clone(&complaints),
+            error_lines: Arc::clone(&error_lines),
             threads: Vec::new(),
         };
         let missing = || program.failed(std::io::Error::other("a process without its pipes"));
@@ -247,7 +247,7 @@ impl Decoder {
             .map(|((stdin, stdout), stderr)| (stdin, stdout, stderr))
             .ok_or_else(missing)?;
         let (announce, announced) = sync_channel(ANNOUNCED_MAX);
-        let lines = Arc::clone(&complaints);
+        let lines = Arc::clone(&error_lines);
         let reading: Box<dyn FnOnce() + Send> = match output {
             Output::Luma => {
                 let pictures = move || read_pictures(stdout, &announced, take);
@@ -270,7 +270,7 @@ impl Decoder {
         decoder.spawn(reading).map_err(|error| program.failed(error))?;
         stdin.write_all(&header).map_err(|error| program.failed(error))?;
         let program = program.ffmpeg.display().to_string();
-        Ok((decoder, Feed { stdin, buffer: Vec::new(), program, complaints }))
+        Ok((decoder, Feed { stdin, buffer: Vec::new(), program, error_lines }))
     }
 
     fn spawn(&mut self, act: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
@@ -295,7 +295,7 @@ impl Decoder {
         let is_gone = matches!(self.child.try_wait(), Ok(Some(_)));
         is_gone.then(|| {
             self.end(); // reads its last error lines
-            DecodeError::GaveUp { complaints: said(&self.complaints) }
+            DecodeError::GaveUp { error_lines: said(&self.error_lines) }
         })
     }
 
@@ -318,7 +318,7 @@ impl Decoder {
         if ended_well {
             Ok(())
         } else {
-            Err(DecodeError::GaveUp { complaints: said(&self.complaints) })
+            Err(DecodeError::GaveUp { error_lines: said(&self.error_lines) })
         }
     }
 
@@ -338,7 +338,7 @@ impl Drop for Decoder {
 }
 
 /// Passes on each picture that FFmpeg announces, and keeps its error lines.
-fn listen(stderr: impl Read, complaints: &Complaints, mut take: impl FnMut(Announced, Instant)) {
+fn listen(stderr: impl Read, error_lines: &ErrorLines, mut take: impl FnMut(Announced, Instant)) {
     let mut reader = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {
@@ -351,9 +351,9 @@ fn listen(stderr: impl Read, complaints: &Complaints, mut take: impl FnMut(Annou
         let text = String::from_utf8_lossy(&line);
         match announced(&text) {
             Some(picture) => take(picture, Instant::now()),
-            None if is_complaint(&text) => {
-                let mut lines = complaints.lock().unwrap_or_else(PoisonError::into_inner);
-                if lines.len() == COMPLAINTS_MAX {
+            None if is_error(&text) => {
+                let mut lines = error_lines.lock().unwrap_or_else(PoisonError::into_inner);
+                if lines.len() == ERROR_LINES_MAX {
                     lines.pop_front();
                 }
                 lines.push_back(text.trim_end().to_owned());
@@ -364,7 +364,7 @@ fn listen(stderr: impl Read, complaints: &Complaints, mut take: impl FnMut(Annou
 }
 
 /// Whether a line is an error and not information about streams.
-fn is_complaint(line: &str) -> bool {
+fn is_error(line: &str) -> bool {
     let words = "rror|nvalid|nknown|ailed|annot|orrupt|not found|No such|Unrecognized|nable to";
     words.split('|').any(|word| line.contains(word))
 }

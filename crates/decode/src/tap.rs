@@ -71,7 +71,7 @@ pub struct TapResult {
     /// not set yet.
     pub rows: Vec<(i64, DecodedRow)>,
     /// Errors of single streams.
-    pub complaints: Vec<String>,
+    pub problems: Vec<String>,
     /// Streams that were decoded or stored.
     pub streams: usize,
     /// Streams beyond the limits, which were skipped.
@@ -230,10 +230,10 @@ impl<'a> Reader<'a> {
     }
 
     fn note_error(&mut self, number: u32, error: &DecodeError) {
-        if self.tapped.complaints.len() < 16 {
-            let complaint =
+        if self.tapped.problems.len() < 16 {
+            let problem =
                 format!("participant {}, track {}: {error}", number >> 12, number & 0xfff);
-            self.tapped.complaints.push(complaint);
+            self.tapped.problems.push(problem);
         }
     }
 

@@ -66,7 +66,7 @@ fn print_counts(tapped: &TapResult) {
         ));
     }
     tapped.ring_drops().into_iter().for_each(|drops| say(&format!("tap: {drops}")));
-    tapped.complaints.iter().for_each(|complaint| say(&format!("tap: {complaint}")));
+    tapped.problems.iter().for_each(|problem| say(&format!("tap: {problem}")));
 }
 
 /// Makes the report again once the run has written its end.

@@ -95,7 +95,7 @@ impl Gathered {
             Ok(members) => members,
             Err(why) => {
                 coordinator.forget();
-                let more = remote.as_mut().map(Remote::complaints).unwrap_or_default();
+                let more = remote.as_mut().map(Remote::problems).unwrap_or_default();
                 let CliError { exit, error } = error(why);
                 return Err(CliError { exit, error: anyhow!("{error}{more}") });
             }

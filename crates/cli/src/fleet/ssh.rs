@@ -102,7 +102,7 @@ impl Remote {
     }
 
     /// What workers said that have ended, for the case that they do not come.
-    pub(super) fn complaints(&mut self) -> String {
+    pub(super) fn problems(&mut self) -> String {
         let ended = self.workers.iter_mut().filter_map(|worker| {
             let status = worker.ssh.try_wait().ok().flatten()?;
             let said = worker.said.lock().unwrap_or_else(PoisonError::into_inner);

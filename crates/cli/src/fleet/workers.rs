@@ -71,7 +71,7 @@ impl FleetWorkers {
 
     /// Which workers of `--on` have ended, and what they said: without them no run can begin.
     pub(crate) fn gone(&mut self) -> Option<String> {
-        let said = self.remote.as_mut().map(Remote::complaints)?;
+        let said = self.remote.as_mut().map(Remote::problems)?;
         (!said.is_empty()).then(|| format!("workers have ended{said}"))
     }
 }

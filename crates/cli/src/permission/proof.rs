@@ -126,8 +126,8 @@ impl ProvenAddress {
     /// is what to tell the user.
     pub(super) fn fetch_proof(self) -> Result<(Self, ConsentProof), String> {
         let address = self.address;
-        self.first_proof().map_err(|complaints| {
-            let tried: Vec<String> = complaints.into_iter().map(|lost| lost.detail).collect();
+        self.first_proof().map_err(|failures| {
+            let tried: Vec<String> = failures.into_iter().map(|lost| lost.detail).collect();
             let tried = tried.join("; ");
             format!("{address} publishes no consent proof for this run; tried {tried}")
         })
@@ -136,26 +136,26 @@ impl ProvenAddress {
     /// The proof of the first location that has one, which is its only one from then on; or what
     /// each said.
     fn first_proof(mut self) -> Result<(Self, ConsentProof), Vec<ConsentLost>> {
-        let mut complaints = Vec::new();
+        let mut failures = Vec::new();
         for place in std::mem::take(&mut self.places) {
             match self.proof_at(&place) {
                 Ok(proof) => {
                     self.places = vec![place];
                     return Ok((self, proof));
                 }
-                Err(lost) => complaints.push(lost),
+                Err(lost) => failures.push(lost),
             }
         }
-        Err(complaints)
+        Err(failures)
     }
 
     /// Whether the address still agrees to the load within `caps`, and to all ports of the proof
     /// that was `given` before the run, which has them until its end.
     pub(super) fn still_gives(&self, given: &ConsentProof, caps: &Caps) -> Result<(), ConsentLost> {
         let address = self.address;
-        let (_, proof) = self.clone().first_proof().map_err(|complaints| {
+        let (_, proof) = self.clone().first_proof().map_err(|failures| {
             // There is one: of the location where the proof was found.
-            let first = complaints.into_iter().next();
+            let first = failures.into_iter().next();
             let how = first.as_ref().map_or(ConsentEnd::Unanswered, |lost| lost.how);
             let said = first.map_or_else(|| "it was not asked".to_owned(), |lost| lost.detail);
             ConsentLost::new(how, format!("{address}: {said}"))

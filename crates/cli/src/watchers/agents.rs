@@ -52,7 +52,7 @@ impl Agents {
     }
 
     /// Why agents could not be reached, for the message of a run that needs one.
-    pub(crate) fn complaints(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn problems(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flatten().filter_map(|agent| agent.as_ref().err().map(String::as_str))
     }
 

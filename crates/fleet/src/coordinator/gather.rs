@@ -91,7 +91,7 @@ impl Offers {
         numbered.into_iter().filter_map(|slot| slot.or_else(|| others.pop())).collect()
     }
 
-    fn complaints(&self) -> String {
+    fn refusals(&self) -> String {
         self.refused.iter().map(|(name, why)| format!("; {name}: {why}")).collect()
     }
 }
@@ -152,7 +152,7 @@ async fn offers(
                         found: offers.usable.len(),
                         wanted: config.workers,
                         waited_s: config.wait.as_secs(),
-                        more: offers.complaints(),
+                        more: offers.refusals(),
                     });
                 }
                 let calls = crate::bus::Subjects::calls();
@@ -260,7 +260,7 @@ mod tests {
         offers.take(Offer { build: old, ..offer("1", "old", None) }, &build());
         offers.take(Offer { weight: 0, ..offer("2", "odd", None) }, &build());
         assert!(offers.usable.is_empty());
-        let said = offers.complaints();
+        let said = offers.refusals();
         assert!(
             said.contains("; old: it is throng 0 (x, a), this is 1 (x, a)")
                 && said.contains("; odd: "),

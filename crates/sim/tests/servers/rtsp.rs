@@ -9,8 +9,8 @@ use throng_sim::namespace::Namespace;
 use throng_sim::requires_root;
 use throng_sim::rtsp::{GstRtspServer, Login, LoginMethod, MediaFile, Options, Recording, Vlc};
 
-/// The streams at `url` and their packets in about a second: `h264 25`, in order of names; or what
-/// ffprobe complained of.
+/// The streams at `url` and their packets in about a second: `h264 25`, in order of names; or the
+/// errors of ffprobe.
 fn probed(mut ffprobe: Command, transport: &str, url: &str) -> Result<Vec<(String, u32)>, String> {
     ffprobe.args([
         "-v",

@@ -72,7 +72,7 @@ impl Reader {
 }
 
 /// Maximum number of reported failures; the first ones name the cause.
-const COMPLAINTS_MAX: usize = 200;
+const FAILURES_MAX: usize = 200;
 
 /// Reports files that cannot be read: each once, with the way to fix it.
 #[derive(Debug, Default)]
@@ -80,7 +80,7 @@ pub(crate) struct ReadFailures(HashSet<String>);
 
 impl ReadFailures {
     pub(crate) fn report(&mut self, sink: &Sink, what: &str, why: &str, help: &str) {
-        if self.0.len() < COMPLAINTS_MAX && !self.0.contains(what) {
+        if self.0.len() < FAILURES_MAX && !self.0.contains(what) {
             self.0.insert(what.to_owned());
             sink.event(Instant::now(), HostEventKind::Unreadable, format!("{what}: {why}; {help}"));
         }

@@ -35,7 +35,7 @@ pub(super) struct Sender {
     spans_refused: u64,
     /// Points that it did not take, of the last request alone: each tells the same sums again.
     points_refused: u64,
-    has_complained: bool,
+    has_reported: bool,
 }
 
 impl Sender {
@@ -51,7 +51,7 @@ impl Sender {
             batch: None,
             spans_refused: 0,
             points_refused: 0,
-            has_complained: false,
+            has_reported: false,
         }
     }
 
@@ -107,7 +107,7 @@ impl Sender {
                 self.metrics.delivered(Instant::now());
             }
             Err(failure) => {
-                self.complain(&failure, self.metrics.name);
+                self.report_failure(&failure, self.metrics.name);
                 self.metrics.failed(failure, Instant::now());
             }
         }
@@ -133,7 +133,7 @@ impl Sender {
                         self.spans_refused = self.spans_refused.saturating_add(spans);
                         self.batch = None;
                     }
-                    self.complain(&failure, self.traces.name);
+                    self.report_failure(&failure, self.traces.name);
                     self.traces.failed(failure, Instant::now());
                     return;
                 }
@@ -142,8 +142,8 @@ impl Sender {
     }
 
     /// Says the first failure; what is missing in the end is said then.
-    fn complain(&mut self, failure: &Failure, signal: &str) {
-        if !std::mem::replace(&mut self.has_complained, true) {
+    fn report_failure(&mut self, failure: &Failure, signal: &str) {
+        if !std::mem::replace(&mut self.has_reported, true) {
             say(&format!(
                 "otlp: no {signal} reach {}, the run goes on: {}",
                 self.collector.shown(),

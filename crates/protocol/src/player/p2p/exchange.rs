@@ -227,7 +227,7 @@ impl SegmentExchange {
 
     /// What is wrong with the other.
     fn protocol_error(&mut self) -> Option<String> {
-        self.neighbours.channels()?.take_complaints().into_iter().next()
+        self.neighbours.channels()?.take_problems().into_iter().next()
     }
 
     fn fail(&mut self, now: Instant, detail: &str) {

@@ -63,7 +63,7 @@ pub(super) struct Channels {
     has_news: bool,
     /// What this viewer has to say of its segments has changed.
     is_unsaid: bool,
-    complaints: Vec<String>,
+    problems: Vec<String>,
     counters: ChannelCounters,
     rng: fastrand::Rng,
 }
@@ -87,7 +87,7 @@ impl Channels {
             transmits: Vec::new(),
             has_news: false,
             is_unsaid: false,
-            complaints: Vec::new(),
+            problems: Vec::new(),
             counters: ChannelCounters::default(),
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -171,7 +171,7 @@ impl Channels {
     }
 
     fn heed<T>(&mut self, of: &str, result: Result<T, SessionError>) -> Option<T> {
-        result.map_err(|error| self.complaints.push(format!("{of}: {error}"))).ok()
+        result.map_err(|error| self.problems.push(format!("{of}: {error}"))).ok()
     }
 
     /// A datagram came.
@@ -388,7 +388,7 @@ impl Channels {
         self.has_news = true;
         membership.cancel_upload(now, connection.id);
         if let Some(why) = why {
-            self.complaints.push(format!("disconnected from a peer: {why}"));
+            self.problems.push(format!("disconnected from a peer: {why}"));
         }
         connection.link.close();
         self.transmit_rest(&mut connection);
@@ -517,8 +517,8 @@ impl Channels {
         std::mem::take(&mut self.transmits)
     }
 
-    pub(super) fn take_complaints(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.complaints)
+    pub(super) fn take_problems(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.problems)
     }
 
     pub(super) fn take_counters(&mut self) -> ChannelCounters {

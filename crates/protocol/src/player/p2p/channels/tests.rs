@@ -117,7 +117,7 @@ fn a_segment_is_announced_asked_for_and_sent() {
         assert_eq!(wants.channels.take_counters().received_bytes, SEGMENT_LEN as u64);
         assert_eq!(has.channels.take_counters().sent_bytes, SEGMENT_LEN as u64);
         assert_eq!(
-            [has, wants].map(|side| side.channels.take_complaints()),
+            [has, wants].map(|side| side.channels.take_problems()),
             [const { Vec::<String>::new() }; 2]
         );
     }
@@ -155,7 +155,7 @@ fn who_sends_too_much_or_is_late_again_and_again_is_left() {
         wants.channels.cancel(now, &wants.membership, from, true);
     }
     assert_eq!(wants.channels.degree(), 0);
-    assert_eq!(wants.channels.take_complaints(), ["disconnected from a peer: late three times"]);
+    assert_eq!(wants.channels.take_problems(), ["disconnected from a peer: late three times"]);
 
     let (mut now, mut sides) = connected(PeerEngine::V22);
     // It announces one byte, and sends two.
@@ -175,8 +175,8 @@ fn who_sends_too_much_or_is_late_again_and_again_is_left() {
     liar.channels.connections[0].link.send(b"xy").unwrap();
     liar.channels.advance(now, &liar.membership, 0);
     run(&mut now, &mut sides, Duration::from_millis(100));
-    let complaints = sides[1].channels.take_complaints();
-    assert_eq!(complaints, ["disconnected from a peer: sent 2 bytes of a segment of 1"]);
+    let problems = sides[1].channels.take_problems();
+    assert_eq!(problems, ["disconnected from a peer: sent 2 bytes of a segment of 1"]);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_peer_outside_the_allowed_targets_gets_nothing() {
         assert!(inside.channels.take_transmits().is_empty());
     }
     assert_eq!(
-        inside.channels.take_complaints(),
+        inside.channels.take_problems(),
         ["disconnected from a peer: 192.0.2.1:4000 is not an allowed target"]
     );
 }
@@ -327,8 +327,8 @@ fn what_came_is_used_when_it_is_proven_and_who_sent_something_else_is_left() {
         } else {
             assert!(matches!(peers.received(now, from, 104), Sent::Broken));
             assert_eq!(peers.degree(now), 0);
-            let complaints = peers.channels().unwrap().take_complaints();
-            assert_eq!(complaints, ["disconnected from a peer: segment 104: another SHA-256"]);
+            let problems = peers.channels().unwrap().take_problems();
+            assert_eq!(problems, ["disconnected from a peer: segment 104: another SHA-256"]);
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) struct Hashes {
     cached: Option<Cached>,
     download: Option<WholeDownload>,
     wanted: Vec<Wanted>,
-    has_complained: bool,
+    has_reported: bool,
 }
 
 /// What the cache knows of the list that it has.
@@ -68,7 +68,7 @@ impl Hashes {
             cached: None,
             download: None,
             wanted: Vec::new(),
-            has_complained: false,
+            has_reported: false,
         }
     }
 
@@ -133,10 +133,10 @@ impl Hashes {
                 self.cached = Some(Cached::updated(None, now, download.headers()));
                 match self.lists.read(download.bytes()) {
                     Ok(list) => self.list = Some(list),
-                    Err(error) => self.complain(context, &error.to_string()),
+                    Err(error) => self.note_anomaly(context, &error.to_string()),
                 }
             }
-            WholeEvent::Failed(error) => self.complain(context, &error.failure.detail),
+            WholeEvent::Failed(error) => self.note_anomaly(context, &error.failure.detail),
         }
         self.download = None;
         self.fetched(now);
@@ -152,8 +152,8 @@ impl Hashes {
         });
     }
 
-    fn complain(&mut self, context: &mut Context<'_>, what: &str) {
-        if !std::mem::replace(&mut self.has_complained, true) {
+    fn note_anomaly(&mut self, context: &mut Context<'_>, what: &str) {
+        if !std::mem::replace(&mut self.has_reported, true) {
             context.client.anomaly(format!("{}: {what}", self.url));
         }
     }
@@ -163,7 +163,7 @@ impl Hashes {
         if let Some(download) = &mut self.download
             && let Err(error) = download.pump(now, context)
         {
-            self.complain(context, &error.failure.detail);
+            self.note_anomaly(context, &error.failure.detail);
             self.download.take().into_iter().for_each(|download| download.cancel(context));
             self.fetched(now);
         }
@@ -189,7 +189,7 @@ impl Hashes {
         match WholeDownload::begin_if(now, context, &self.url, conditions.collect(), LEN_MAX) {
             Ok(download) => self.download = Some(download),
             Err(failure) => {
-                self.complain(context, &failure.detail);
+                self.note_anomaly(context, &failure.detail);
                 self.wanted.clear();
             }
         }

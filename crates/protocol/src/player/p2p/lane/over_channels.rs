@@ -93,8 +93,8 @@ impl PeerLane {
         for transmit in channels.take_transmits() {
             context.client.life.push(Output::Send(PEERS, transmit));
         }
-        for complaint in channels.take_complaints() {
-            context.client.anomaly(complaint);
+        for problem in channels.take_problems() {
+            context.client.anomaly(problem);
         }
     }
 

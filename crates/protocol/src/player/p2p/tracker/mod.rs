@@ -92,7 +92,7 @@ pub(in crate::player) struct Tracker {
     /// Open offers: their swarms, and until when they are answered.
     offers: HashMap<Id, (usize, Instant)>,
     counters: PlaybackCounters,
-    has_complained: bool,
+    has_reported: bool,
     outputs: Vec<TrackerOutput>,
     rng: fastrand::Rng,
 }
@@ -126,7 +126,7 @@ impl Tracker {
             swarms: Vec::new(),
             offers: HashMap::new(),
             counters: PlaybackCounters::default(),
-            has_complained: false,
+            has_reported: false,
             outputs: Vec::new(),
             rng: fastrand::Rng::with_seed(seed),
         }
@@ -200,7 +200,7 @@ impl Tracker {
     /// The WebSocket is open.
     pub(in crate::player) fn opened(&mut self, now: Instant) {
         if matches!(self.state, State::Opening) {
-            (self.state, self.retries, self.has_complained) = (State::Open, 0, false);
+            (self.state, self.retries, self.has_reported) = (State::Open, 0, false);
             for swarm in &mut self.swarms {
                 swarm.next_at = now + GATHERING;
             }
@@ -359,7 +359,7 @@ impl Tracker {
     }
 
     fn note_anomaly(&mut self, what: String) {
-        if !std::mem::replace(&mut self.has_complained, true) {
+        if !std::mem::replace(&mut self.has_reported, true) {
             self.outputs.push(TrackerOutput::Anomaly(what));
         }
     }

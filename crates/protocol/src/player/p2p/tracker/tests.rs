@@ -122,8 +122,8 @@ fn what_is_late_wrong_or_of_nobody_is_no_peer() {
         let shown: String = message.chars().take(99).collect();
         assert_eq!(a.message(now, &message, &mut Nowhere), None, "{shown}");
     }
-    let complaints = a.take_outputs();
-    assert!(matches!(&complaints[..], [TrackerOutput::Anomaly(_)]), "once: {complaints:?}");
+    let problems = a.take_outputs();
+    assert!(matches!(&problems[..], [TrackerOutput::Anomaly(_)]), "once: {problems:?}");
 }
 
 #[test]
@@ -199,16 +199,16 @@ fn a_socket_that_was_open_may_be_closed_and_one_that_cannot_be_opened_is_an_anom
     tracker.tick(now, &mut Nowhere);
     tracker.opened(now);
     tracker.take_outputs();
-    let mut complaints = |now: Instant| {
+    let mut problems = |now: Instant| {
         tracker.closed(now, "closed by the server");
         let again_at = tracker.next_timeout().unwrap();
         tracker.tick(again_at, &mut Nowhere);
         let outputs = tracker.take_outputs();
-        let is_complaint = |output: &&TrackerOutput| matches!(output, TrackerOutput::Anomaly(_));
-        (outputs.iter().filter(is_complaint).count(), again_at)
+        let is_problem = |output: &&TrackerOutput| matches!(output, TrackerOutput::Anomaly(_));
+        (outputs.iter().filter(is_problem).count(), again_at)
     };
-    let (of_idle, again_at) = complaints(now + Duration::from_secs(60));
+    let (of_idle, again_at) = problems(now + Duration::from_secs(60));
     assert_eq!(of_idle, 0);
-    assert_eq!(complaints(again_at).0, 1, "refused");
+    assert_eq!(problems(again_at).0, 1, "refused");
     assert_eq!(tracker.take_counters().tracker_reconnects, 2);
 }
