@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::measure::ratio;
 use crate::run::{ParticipantId, RunData, TrackRow};
 use crate::{Distribution, MediaKind, TrackCounters};
 
@@ -49,11 +50,16 @@ impl GroupOfPictures {
     pub fn add(&mut self, frames: u64, key_frames: u64) {
         self.frames += frames;
         self.key_frames += key_frames;
-        if key_frames > 0 {
-            let each = frames as f64 / key_frames as f64;
+        if let Some(each) = ratio(frames, key_frames) {
             let (most, fewest) = self.bounds.unwrap_or((each, each));
             self.bounds = Some((most.max(each), fewest.min(each)));
         }
+    }
+
+    /// Frames per key frame over all; `None` without key frames.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        ratio(self.frames, self.key_frames)
     }
 }
 

@@ -194,6 +194,9 @@ pub struct Missing {
 }
 
 impl TrackInterval {
+    /// The share of the source's frame rate from which on a track has it.
+    pub const FPS_NEAR_SOURCE: f64 = 0.9;
+
     /// Whether `frames`, of which `source_fps` were due in a second, are fewer than `ratio_min` of
     /// those that were due in `due_us`. Of a source that has a picture every two seconds, none may
     /// be due in a second, and of one that has one a second, none may come in it and two in the

@@ -71,7 +71,7 @@ pub fn summary(run: &RunData) -> String {
         bytes(total_bytes),
         bytes(each(total_bytes))
     );
-    if all.payload_bytes > 0 && !all.has_packets() {
+    if all.is_fetched() {
         return out; // players fetch media, and no packet of theirs is seen
     }
     let packets = all.packets_original;
@@ -119,9 +119,8 @@ fn gop(run: &RunData) -> String {
     }
     let mut pictures = run.aggregated.pictures();
     by_client.values().for_each(|(frames, keys)| pictures.add(*frames, *keys));
-    match pictures.bounds {
-        Some((most, fewest)) => {
-            let all = pictures.frames as f64 / pictures.key_frames as f64;
+    match pictures.mean().zip(pictures.bounds) {
+        Some((all, (most, fewest))) => {
             format!("Avg GOP({all:.2}) Max GOP({most:.2}) Min GOP({fewest:.2})")
         }
         None => "Avg GOP(none) Max GOP(none) Min GOP(none)".into(),
@@ -183,11 +182,7 @@ fn track_line(track: &TrackRow) -> String {
     let c = &track.counters;
     let fps = match (track.kind, track.fps) {
         (MediaKind::Video, Some(fps)) => {
-            let gop = if c.key_frames > 0 {
-                format!("{:.2}", c.frames_decodable as f64 / c.key_frames as f64)
-            } else {
-                "none".into()
-            };
+            let gop = c.gop().map_or_else(|| "none".into(), |gop| format!("{gop:.2}"));
             format!(
                 " frames({}) keyframes({}) avg_gop({gop}) avg_fps({fps:.2})",
                 c.frames_decodable, c.key_frames
@@ -201,7 +196,7 @@ fn track_line(track: &TrackRow) -> String {
         track.oven_rtc_tester_delay_us.map_or_else(|| "none".into(), |us| delay(f64::from(us)));
     let (kind, codec) = (track.kind.key(), track.codec.name());
     let (total, rate) = (bytes(c.payload_bytes as f64), bit_rate(c.payload_bps().unwrap_or(0.0)));
-    if c.payload_bytes > 0 && !c.has_packets() {
+    if c.is_fetched() {
         return format!("{kind}({codec}) total_bytes({total}) avg_bps({rate}){fps}");
     }
     format!(

@@ -172,8 +172,7 @@ fn kind_lines(name: &str, kind: &LiveTracks, second: i64, clients: u32) -> Strin
         let freezes = last.counters.freeze_count;
         text += &format!("             fps {fps:.1}{source} ({all}), {freezes} freezes\n");
     }
-    if so_far.key_frames > 0 {
-        let gop = so_far.frames_decodable as f64 / so_far.key_frames as f64;
+    if let Some(gop) = so_far.gop() {
         text += &format!("             gop avg {gop:.1} frames\n");
     }
     if let Some(drift_ms) = last.oven_rtc_tester_delay_us.quantile_in(0.5, 1e3) {

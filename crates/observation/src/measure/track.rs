@@ -139,6 +139,18 @@ impl TrackCounters {
         self.packets_expected() > 0 || self.missing_us > 0
     }
 
+    /// Whether a player fetched it: media came, and none of it as packets.
+    #[must_use]
+    pub fn is_fetched(&self) -> bool {
+        self.payload_bytes > 0 && !self.has_packets()
+    }
+
+    /// Decodable frames for each key frame; `None` without one.
+    #[must_use]
+    pub fn gop(&self) -> Option<f64> {
+        ratio(self.frames_decodable, self.key_frames)
+    }
+
     /// Frozen ÷ active time; `None` when never active, and for media that does not come as packets.
     #[must_use]
     pub fn freeze_ratio(&self) -> Option<f64> {
@@ -222,6 +234,19 @@ mod tests {
         ] {
             assert_eq!(counters.repeat_ratio(), expect, "{counters:?}");
         }
+        let is_fetched = [(90, 100_000), (0, 100_000), (0, 0)]
+            .map(|(packets, bytes)| came(packets, bytes, 0).is_fetched());
+        assert_eq!(is_fetched, [false, true, false]);
+    }
+
+    #[test]
+    fn a_gop_has_the_frames_to_a_key_frame() {
+        let of = |frames_decodable, key_frames| TrackCounters {
+            frames_decodable,
+            key_frames,
+            ..TrackCounters::default()
+        };
+        assert_eq!((of(90, 3).gop(), of(90, 0).gop()), (Some(30.0), None));
     }
 
     #[test]

@@ -94,6 +94,7 @@ pub(crate) fn method(sentences: &[String], throng_version: &str) -> String {
 pub(crate) struct Cell {
     markup: String,
     class: String,
+    is_head: bool,
 }
 
 impl Cell {
@@ -104,7 +105,12 @@ impl Cell {
 
     /// Markup that is escaped already.
     pub(crate) fn markup(markup: String) -> Self {
-        Self { markup, class: String::new() }
+        Self { markup, class: String::new(), is_head: false }
+    }
+
+    /// The head of a row; without a name it is none.
+    pub(crate) fn head(name: &str) -> Self {
+        Self { is_head: !name.is_empty(), ..Self::text(name) }
     }
 
     /// The cell in a class of the page's style.
@@ -126,7 +132,7 @@ impl Table {
         let head = format!("<div class=\"scroll\"><table{}><thead><tr>", attribute(class));
         let mut table = Self { out: head, figures: figures.to_owned() };
         for (column, name) in header.iter().enumerate() {
-            let cell = head_cell("col", table.class_of(column), name);
+            let cell = head_cell(table.class_of(column), name);
             table.out.push_str(&cell);
         }
         table.out.push_str("</tr></thead><tbody>");
@@ -139,7 +145,8 @@ impl Table {
         for (column, cell) in cells.into_iter().enumerate() {
             let own = cell.class.as_str();
             let class = attribute(if own.is_empty() { self.class_of(column) } else { own });
-            let _ = write!(self.out, "<td{class}>{}</td>", cell.markup);
+            let (tag, scope) = if cell.is_head { ("th", " scope=\"row\"") } else { ("td", "") };
+            let _ = write!(self.out, "<{tag}{scope}{class}>{}</{tag}>", cell.markup);
         }
         self.out.push_str("</tr>");
     }
@@ -154,13 +161,13 @@ impl Table {
     }
 }
 
-/// The head of a column or a row, by its `scope` (`col`, `row`); without a name it is none.
-pub(crate) fn head_cell(scope: &str, class: &str, name: &str) -> String {
+/// The head of a column; without a name it is none.
+fn head_cell(class: &str, name: &str) -> String {
     let class = attribute(class);
     if name.is_empty() {
         return format!("<td{class}></td>");
     }
-    format!("<th scope=\"{scope}\"{class}>{}</th>", escape(name))
+    format!("<th scope=\"col\"{class}>{}</th>", escape(name))
 }
 
 /// The attribute of a class; nothing of an empty one.
@@ -196,11 +203,13 @@ mod tests {
         );
         let mut own = Table::new("proof", &["", "ratio"], &[0]);
         own.row("aa", [Cell::text("same").classed("good"), Cell::markup("<b>1</b>".into())]);
+        own.row("", [Cell::head("").classed("bad"), Cell::head("<").classed("bad")]);
         let page = own.finish();
         assert!(
             page.contains("<table class=\"proof\">")
                 && page.contains("<tr><td class=\"n\"></td><th scope=\"col\">ratio</th></tr>")
-                && page.contains("<tr class=\"aa\"><td class=\"good\">same</td><td><b>1</b></td>"),
+                && page.contains("<tr class=\"aa\"><td class=\"good\">same</td><td><b>1</b></td>")
+                && page.contains("<td class=\"bad\"></td><th scope=\"row\" class=\"bad\">&lt;"),
             "{page}"
         );
     }

@@ -235,8 +235,7 @@ fn worst(run: &RunData) -> String {
 /// freeze, or a twentieth of its frames later than a jitter buffer usually waits.
 fn is_troubled(track: &TrackRow) -> bool {
     const LATE_US: u64 = 50_000;
-    let is_fetched = track.counters.payload_bytes > 0 && !track.counters.has_packets();
-    if is_fetched {
+    if track.counters.is_fetched() {
         return false; // a player's: its stalls are in the playback rows
     }
     track.counters.packets_lost > 0

@@ -6,8 +6,8 @@ use ratatui::style::Style;
 use ratatui::widgets::{Row, Table};
 use throng_engine::LiveSnapshot;
 use throng_engine::live::TrackFigures;
-use throng_observation::MediaKind;
 use throng_observation::units::{bytes, percent};
+use throng_observation::{MediaKind, TrackInterval};
 
 use super::super::players;
 use super::super::words::ms;
@@ -53,8 +53,8 @@ pub(super) fn draw_worst(frame: &mut Frame<'_>, area: Rect, live: &LiveSnapshot)
 /// buffer, or lacks frames.
 fn is_troubled(track: &TrackFigures, source_fps: Option<f64>) -> bool {
     const LATE_MS: f64 = 50.0;
-    let frames_are_missing =
-        track.kind == MediaKind::Video && source_fps.is_some_and(|source| track.fps < 0.9 * source);
+    let frames_are_missing = track.kind == MediaKind::Video
+        && source_fps.is_some_and(|source| track.fps < TrackInterval::FPS_NEAR_SOURCE * source);
     track.loss_ratio > 0.0
         || track.delay_ms_max.is_some_and(|ms| ms > LATE_MS)
         || frames_are_missing

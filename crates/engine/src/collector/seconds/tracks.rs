@@ -100,7 +100,8 @@ impl Tracks {
                 row.tracks_below_source_fps += 1;
             } else if let Some(source) = track.source_fps.map(f64::from) {
                 let (frames, due_us) = (track.counters.frames_decodable, track.frames_due_us);
-                let is_below = TrackInterval::is_below_source(frames, due_us, source, 0.9);
+                let near = TrackInterval::FPS_NEAR_SOURCE;
+                let is_below = TrackInterval::is_below_source(frames, due_us, source, near);
                 row.tracks_below_source_fps += u64::from(is_below);
                 source_fps += SourceFps { tracks: 1, sum_milli: (source * 1e3) as u64 };
             }

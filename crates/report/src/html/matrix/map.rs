@@ -1,9 +1,7 @@
 //! The map: cells coloured by what limits them. Rows and columns are the two factors with most
 //! levels; for each combination of the others there is a map of its own.
 
-use std::fmt::Write as _;
-
-use super::super::markup::{escape, head_cell, known};
+use super::super::markup::{Cell, Table, escape, known};
 use super::{link, served, shown};
 use crate::matrix::{CellVerdict, MatrixCell, MatrixReport, text};
 
@@ -99,24 +97,18 @@ fn grid(
         Some(format!("{}={}", factor.name, factor.levels.get(*level)?))
     });
     let caption = chosen.collect::<Vec<_>>().join(" ");
-    let mut out = format!(
-        "<figure><figcaption><b>{}</b></figcaption><div class=\"scroll\"><table \
-         class=\"map\"><thead><tr>",
-        escape(&caption)
-    );
     let corner = [name(rows), name(columns)]
         .iter()
         .filter(|name| !name.is_empty())
         .copied()
-        .collect::<Vec<_>>();
-    out.push_str(&head_cell("col", "", &corner.join(" × ")));
-    for level in levels(columns) {
-        out.push_str(&head_cell("col", "", &level));
-    }
-    out.push_str("</tr></thead><tbody>");
+        .collect::<Vec<_>>()
+        .join(" × ");
+    let levels_of_columns = levels(columns);
+    let mut header = vec![corner.as_str()];
+    header.extend(levels_of_columns.iter().map(String::as_str));
+    let mut table = Table::new("map", &header, &[]);
     for (row, level) in levels(rows).iter().enumerate() {
-        let _ = write!(out, "<tr>{}", head_cell("row", "", level));
-        for column in 0..levels(columns).len() {
+        let cells = (0..levels_of_columns.len()).map(|column| {
             let is_there = |cell: &&MatrixCell| {
                 let at = |factor: Option<usize>, level: usize| {
                     factor.is_none_or(|factor| cell.levels.get(factor) == Some(&level))
@@ -126,13 +118,15 @@ fn grid(
                     && others.iter().zip(fixed).all(|(factor, level)| at(Some(*factor), *level))
             };
             let cell = report.cells.iter().find(is_there);
-            let _ =
-                write!(out, "<td>{}</td>", cell.map(|cell| one(report, cell)).unwrap_or_default());
-        }
-        out.push_str("</tr>");
+            Cell::markup(cell.map(|cell| one(report, cell)).unwrap_or_default())
+        });
+        table.row("", std::iter::once(Cell::head(level)).chain(cells));
     }
-    out.push_str("</tbody></table></div></figure>");
-    out
+    format!(
+        "<figure><figcaption><b>{}</b></figcaption>{}</figure>",
+        escape(&caption),
+        table.finish()
+    )
 }
 
 fn one(report: &MatrixReport, cell: &MatrixCell) -> String {
