@@ -2,8 +2,10 @@
 //! them.
 
 use super::*;
+use crate::arrival::{Burst, Poisson};
 use crate::canary::Canary;
-use crate::chat::{ChatConfig, ChatTemplate};
+use crate::chat::{ChatConfig, ChatHttp, ChatMoment, ChatTemplate, JoinStep, KeepAlive, Pong};
+use crate::churn::Reconnect;
 use crate::conversation::Conversation;
 use crate::objective::{CATALOGUE, MetricEntry, Unit};
 use crate::peers::PeerConfig;
@@ -14,7 +16,7 @@ use crate::run::{Caps, OutputConfig, RunTimes, Stream};
 use crate::scenario::Cohort;
 use crate::tap::Tap;
 use crate::target::TargetTable;
-use crate::watch::WatchTable;
+use crate::watch::{ProfileRequest, WatchTable};
 
 /// The keys of a player that are for live streams, and those that are for requests.
 const OF_LIVE: [&str; 5] = ["latency", "latency_max", "low_latency", "preload_hints", "catch_up"];
@@ -79,12 +81,16 @@ fn the_tables_of_the_docs_equal_the_declarations() {
     let of_scenario = [
         ("## `[target]`\n", rows::<TargetTable>()),
         ("## `[crowd]`\n", rows::<Cohort>()),
+        ("| Key of `burst` |", rows::<Burst>()),
+        ("| Key of `poisson` |", rows::<Poisson>()),
+        ("| Key of `reconnect` |", rows::<Reconnect>()),
         ("### Published media: `publish`\n", rows::<PublishTable>()),
         ("## `[conversation]`\n", rows::<Conversation>()),
         ("## `[room]`\n", rows::<RoomConfig>()),
         ("## `[run]`\n", rows::<RunTimes>()),
         ("## `[stream]`\n", rows::<Stream>()),
         ("## `[[watch]]`\n", rows::<WatchTable>()),
+        ("| Key of `profile` |", rows::<ProfileRequest>()),
         ("## `[tap]`\n", rows::<Tap>()),
         ("## `[canary]`\n", rows::<Canary>()),
         ("## `[output]`\n", rows::<OutputConfig>()),
@@ -93,11 +99,16 @@ fn the_tables_of_the_docs_equal_the_declarations() {
     ];
     let of_chat = [
         ("| Key of `chat` in `[crowd]` |", rows::<ChatConfig>()),
+        ("| Key of a moment |", rows::<ChatMoment>()),
         ("| Key of `template` |", rows_of::<ChatTemplate>(|key| !OF_EVENTS.contains(&key))),
         (
             "| Key of `template` over server-sent events |",
             rows_of::<ChatTemplate>(|key| OF_EVENTS.contains(&key)),
         ),
+        ("| Key of a message of `join` |", rows::<JoinStep>()),
+        ("| Key of `pong` |", rows::<Pong>()),
+        ("| Key of `keep_alive` |", rows::<KeepAlive>()),
+        ("| Key of `post` |", rows::<ChatHttp>()),
     ];
     let of_player = |is_one: fn(&str) -> bool| {
         [("| Key of `player` in `[crowd]` |", rows_of::<PlayerConfig>(is_one))]
