@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use throng_observation::host::{Change, Profile, ProfileMethod, SelfTime};
+use throng_observation::host::{Change, Frame, Profile, ProfileMethod, SelfTime};
 use throng_observation::untrusted;
 
-use crate::columns::said;
+use crate::columns::{Align, aligned, said};
 
 /// Threads printed, and functions of each.
 const THREADS: usize = 12;
@@ -30,17 +30,14 @@ pub fn text(profile: &Profile) -> String {
         let cores = thread.cores.map_or_else(String::new, |cores| format!("{cores:.2} cores, "));
         let name = untrusted::escaped(&thread.thread, NAME_CHARS_MAX);
         let _ = writeln!(out, "\n{name}{many}: {cores}{} of the samples", percent(thread.share));
-        for symbol in
-            thread.symbols.iter().take(FUNCTIONS).filter(|symbol| symbol.share >= SHARE_MIN)
-        {
+        let shown = thread.symbols.iter().take(FUNCTIONS);
+        let shown = shown.filter(|symbol| symbol.share >= SHARE_MIN).map(|symbol| {
             let family =
                 symbol.family.map_or_else(String::new, |family| format!("  {}", family.words()));
-            let (name, file) = (
-                untrusted::escaped(&symbol.frame.symbol, NAME_CHARS_MAX),
-                untrusted::escaped(&symbol.frame.module, 32),
-            );
-            let _ = writeln!(out, "  {:>7}  {name}  ({file}){family}", percent(symbol.share));
-        }
+            vec![percent(symbol.share), function(&symbol.frame) + &family]
+        });
+        let rows: Vec<_> = shown.collect();
+        said(&mut out, "  ", aligned(&rows, &[Align::Right, Align::Left]).lines());
     }
     if let Some(hidden) = time.threads.len().checked_sub(THREADS).filter(|hidden| *hidden > 0) {
         let _ = writeln!(out, "\n{hidden} further names of threads");
@@ -64,20 +61,19 @@ pub fn changes(changes: &[Change]) -> String {
     if clear.peek().is_none() {
         return "  no change beyond the sampling error\n".to_owned();
     }
-    let mut out = String::from("  before    after  function\n");
-    for change in clear {
-        let (name, file) = (
-            untrusted::escaped(&change.frame.symbol, NAME_CHARS_MAX),
-            untrusted::escaped(&change.frame.module, 32),
-        );
-        let _ = writeln!(
-            out,
-            " {:>7}  {:>7}  {name}  ({file})",
-            percent(change.before),
-            percent(change.after)
-        );
-    }
+    let mut rows = vec![["before", "after", "function"].map(str::to_owned).to_vec()];
+    rows.extend(clear.map(|change| {
+        vec![percent(change.before), percent(change.after), function(&change.frame)]
+    }));
+    let mut out = String::new();
+    said(&mut out, "  ", aligned(&rows, &[Align::Right, Align::Right, Align::Left]).lines());
     out
+}
+
+/// A function and its file, as far as names are printed.
+fn function(frame: &Frame) -> String {
+    let name = untrusted::escaped(&frame.symbol, NAME_CHARS_MAX);
+    format!("{name}  ({})", untrusted::escaped(&frame.module, 32))
 }
 
 /// How and for how long was sampled, in a sentence.

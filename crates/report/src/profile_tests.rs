@@ -62,7 +62,7 @@ fn changes_are_reported_before_and_after() {
     let before = example(&[("a", &["x"], 10), ("a", &["y"], 90)]);
     let after = example(&[("a", &["x"], 60), ("a", &["y"], 40)]);
     let table = changes(&compare(&before, &after));
-    assert!(table.contains("10.0 %   60.0 %  x  (server)"), "{table}");
+    assert!(table.contains("10.0 %  60.0 %  x  (server)"), "{table}");
     assert!(changes(&compare(&before, &before)).contains("no change"));
 }
 

@@ -9,6 +9,7 @@ use throng_observation::host::{
 };
 use throng_observation::units::{bytes, percent};
 use throng_observation::untrusted;
+use throng_report::columns::{Align, aligned};
 
 mod ended;
 use ended::Ended;
@@ -249,12 +250,15 @@ impl Figures {
         let mut threads: Vec<_> = self.ever("thread.cpu").collect();
         threads.sort_by(|a, b| b.mean(end_s).total_cmp(&a.mean(end_s)));
         if !threads.is_empty() {
-            text += "  thread                 tid       mean       max\n";
-        }
-        for thread in threads.iter().take(15) {
-            let name = thread.shown("thread");
-            let (mean, max) = (percent(thread.mean(end_s)), percent(thread.max));
-            text += &format!("    {name:<16} {:>9} {mean:>10} {max:>9}\n", thread.shown("tid"));
+            let mut rows = vec![["thread", "tid", "mean", "max"].map(str::to_owned).to_vec()];
+            rows.extend(threads.iter().take(15).map(|thread| {
+                let (name, tid) = (thread.shown("thread"), thread.shown("tid"));
+                let (mean, max) = (percent(thread.mean(end_s)), percent(thread.max));
+                vec![name.into_owned(), tid.into_owned(), mean, max]
+            }));
+            for line in aligned(&rows, &[Align::Left, Align::Right]).lines() {
+                text += &format!("  {line}\n");
+            }
         }
         for (what, worst) in self.errors() {
             text += &format!("  errors       {what}: at most {worst:.1}\n");
