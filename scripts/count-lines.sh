@@ -7,6 +7,9 @@
 #                                        brace, the longest first
 #   scripts/count-lines.sh --files N     files of more than N lines, tests left out, the longest
 #                                        first
+#   scripts/count-lines.sh --duplicates N  blocks of N or more lines that are in production code
+#                                        once more, literally but for indents; imports, attributes
+#                                        and lines without two letters left out
 #   scripts/count-lines.sh --wide N      lines of more than N columns, comments and tests too, by
 #                                        crate
 set -euo pipefail
@@ -84,6 +87,30 @@ case $mode in
   sources | code | awk -F'\t' '{ of[$1]++ } END { for (name in of) print of[name], name }' |
     sort -rn |
     awk -v least="$least" '$1 > least { printf "%5d  %s\n", $1, $2 }'
+  ;;
+--duplicates)
+  sources | code | awk -F'\t' -v least="$least" '
+    # A block has ended that was read before.
+    function ended() {
+      if (lines) { blocks++; printf "%5d  %s, as %s\n", lines, begun, first }
+      lines = 0
+    }
+    $1 != file { ended(); file = $1; count = 0; importing = 0 }
+    { text = $3; sub(/^ +/, "", text) }
+    importing { if (text ~ /;$/) importing = 0; next }
+    text ~ /^(pub(\([a-z]*\))? )?use / { importing = text !~ /;$/; next }
+    text !~ /[A-Za-z].*[A-Za-z]/ || text ~ /^#!?\[/ { next }
+    {
+      said[++count] = text; at[count] = $2
+      if (count < least) next
+      block = ""
+      for (back = least - 1; back >= 0; back--) block = block "\n" said[count - back]
+      place = file ":" at[count - least + 1]
+      if (!(block in seen)) { seen[block] = place; ended() }
+      else if (lines) lines++
+      else { lines = least; begun = place; first = seen[block] }
+    }
+    END { ended(); printf "%5d  duplicated blocks in all\n", blocks }' | sort -rn
   ;;
 --wide)
   # Characters, not bytes.
