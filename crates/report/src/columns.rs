@@ -22,8 +22,6 @@ pub fn columns(rows: &[Vec<String>]) -> String {
 /// The same. Columns beyond those of `align` stand as its last one.
 #[must_use]
 pub fn aligned(rows: &[Vec<String>], align: &[Align]) -> String {
-    let align_of =
-        |column: usize| align.get(column).or(align.last()).copied().unwrap_or(Align::Left);
     let shown: Vec<Vec<String>> = rows
         .iter()
         .map(|row| row.iter().map(|cell| untrusted::line(cell).into_owned()).collect())
@@ -31,25 +29,36 @@ pub fn aligned(rows: &[Vec<String>], align: &[Align]) -> String {
     let width = |column: usize| {
         // Words at the end of a row may be a sentence, and make no other cell wider.
         let counts =
-            |row: &&Vec<String>| align_of(column) == Align::Right || column + 1 < row.len();
+            |row: &&Vec<String>| align_of(align, column) == Align::Right || column + 1 < row.len();
         let cells = shown.iter().filter(counts).filter_map(|row| row.get(column));
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let count = shown.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..count).map(width).collect();
-    let mut out = String::new();
-    for row in &shown {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-            match align_of(column) {
-                Align::Left => format!("{cell:<width$}"),
-                Align::Right => format!("{cell:>width$}"),
-            }
-        });
-        let line = cells.collect::<Vec<_>>().join("  ");
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
+    shown.iter().map(|row| line(row, &widths, align)).collect()
+}
+
+/// A row of a table whose rows come one after the other, so that how wide its columns are is not
+/// known from them; a wider cell is not cut.
+#[must_use]
+pub fn row(cells: &[String], widths: &[usize], align: &[Align]) -> String {
+    let shown: Vec<String> = cells.iter().map(|cell| untrusted::line(cell).into_owned()).collect();
+    line(&shown, widths, align)
+}
+
+fn align_of(align: &[Align], column: usize) -> Align {
+    align.get(column).or(align.last()).copied().unwrap_or(Align::Left)
+}
+
+/// A row of cells that are escaped.
+fn line(row: &[String], widths: &[usize], align: &[Align]) -> String {
+    let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, &width))| {
+        match align_of(align, column) {
+            Align::Left => format!("{cell:<width$}"),
+            Align::Right => format!("{cell:>width$}"),
+        }
+    });
+    format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
 }
 
 /// Adds a line for each text, escaped, after `before`.
@@ -80,6 +89,12 @@ mod tests {
             "cell          fps\na long name  30.0\né\\u{1b}\n"
         );
         assert_eq!(columns(&[]), "");
+    }
+
+    #[test]
+    fn a_row_that_comes_alone_has_the_widths_that_are_said() {
+        let cells = ["7".to_owned(), "a\u{1b}".into(), "yes".into()];
+        assert_eq!(row(&cells, &[3, 2, 0], &[Align::Right]), "  7  a\\u{1b}  yes\n");
     }
 
     #[test]

@@ -8,12 +8,28 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use throng_decode::capacity::{self, CapacityError, Conditions, Loop, Row, Video};
 use throng_decode::{Program, encode, recorded_pictures};
+use throng_observation::units::{duration_ms, percent};
+use throng_report::columns::{Align, row};
 
 use crate::args;
 use crate::console::{CliError, Exit, print, print_json, say};
 
 /// Length of the encoded loop that is decoded.
 const LOOP_SECONDS: u32 = 4;
+/// What is said of a number of streams, and how wide it is; a measurement takes seconds, so that
+/// rows come one by one.
+const HEAD: [&str; 9] = [
+    "streams",
+    "fps each",
+    "CPU cores",
+    "CPU/stream",
+    "late",
+    "dropped",
+    "delay p50",
+    "delay p99",
+    "real time",
+];
+const WIDTHS: [usize; 9] = [8, 8, 9, 10, 7, 7, 9, 9, 0];
 /// The most files of a run that are read; streams take them in turn.
 const KEPT_MAX: usize = 256;
 /// The most bytes of them together, which are in memory.
@@ -52,13 +68,13 @@ pub(crate) fn decode(command: &args::Decode) -> Result<Exit, CliError> {
         print(&head(&what, &version, &conditions));
     }
     let measure = |streams: u32| {
-        let row = capacity::measure(streams, &conditions);
-        match &row {
-            Ok(row) if !command.json => print(&line(row)),
+        let measured = capacity::measure(streams, &conditions);
+        match &measured {
+            Ok(measured) if !command.json => print(&line(measured)),
             Err(error) if !command.json => say(&format!("{streams:>8}  {error}")),
             _ => {}
         }
-        row
+        measured
     };
     let is_search = command.streams.is_empty();
     let rows = if is_search {
@@ -132,40 +148,32 @@ fn head(what: &str, version: &str, conditions: &Conditions) -> String {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     format!(
         "{what}; {cores} cores, {version}, decoder: {decoder}; {:.1} s each, late after {:.0} \
-         ms\n\n{:>8}  {:>8}  {:>9}  {:>10}  {:>7}  {:>7}  {:>9}  {:>9}  {}\n",
+         ms\n\n{}",
         conditions.duration.as_secs_f64(),
         conditions.late_after.as_secs_f64() * 1e3,
-        "streams",
-        "fps each",
-        "CPU cores",
-        "CPU/stream",
-        "late",
-        "dropped",
-        "delay p50",
-        "delay p99",
-        "real time",
+        row(&HEAD.map(str::to_owned), &WIDTHS, &[Align::Right]),
     )
 }
 
-fn line(row: &Row) -> String {
-    let ms = |quantile: f64| match row.delay_us.quantile(quantile) {
-        Some(us) => throng_observation::units::duration_ms(us as f64 / 1e3),
+fn line(of: &Row) -> String {
+    let ms = |quantile: f64| match of.delay_us.quantile(quantile) {
+        Some(us) => duration_ms(us as f64 / 1e3),
         None => "–".into(),
     };
-    let share =
-        |count: u64| throng_observation::units::percent(count as f64 / row.due.max(1) as f64);
-    format!(
-        "{:>8}  {:>8.1}  {:>9.2}  {:>10}  {:>7}  {:>7}  {:>9}  {:>9}  {}\n",
-        row.streams,
-        row.fps(),
-        row.cpu_cores,
-        throng_observation::units::percent(row.cpu_cores / f64::from(row.streams.max(1))),
-        share(row.late),
-        share(row.dropped),
+    let share = |count: u64| percent(count as f64 / of.due.max(1) as f64);
+    let keeps_up = if of.keeps_up() { "yes" } else { "NO" };
+    let cells = [
+        of.streams.to_string(),
+        format!("{:.1}", of.fps()),
+        format!("{:.2}", of.cpu_cores),
+        percent(of.cpu_cores / f64::from(of.streams.max(1))),
+        share(of.late),
+        share(of.dropped),
         ms(0.5),
         ms(0.99),
-        if row.keeps_up() { "yes" } else { "NO" },
-    )
+        keeps_up.into(),
+    ];
+    row(&cells, &WIDTHS, &[Align::Right])
 }
 
 fn row_json(row: &Row) -> Value {
