@@ -150,3 +150,17 @@ impl Chat {
         parts.join("; ")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_read_by_the_name_that_they_had_in_earlier_summaries() {
+        let sums = ChatSums { frames_received: 5, bytes_received: 7, ..ChatSums::default() };
+        let json = serde_json::to_string(&sums).unwrap();
+        let earlier = json.replace("\"frames_received\"", "\"stanzas_received\"");
+        assert_ne!(earlier, json);
+        assert_eq!(serde_json::from_str::<ChatSums>(&earlier).unwrap(), sums);
+    }
+}
