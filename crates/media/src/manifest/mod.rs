@@ -21,11 +21,24 @@ pub struct ManifestError {
     pub place: String,
     /// What is wrong with it, and what it has to be.
     pub problem: Cow<'static, str>,
+    is_unsupported: bool,
 }
 
 impl ManifestError {
     fn new(line: u32, place: impl Into<String>, problem: impl Into<Cow<'static, str>>) -> Self {
-        Self { line, place: place.into(), problem: problem.into() }
+        Self { line, place: place.into(), problem: problem.into(), is_unsupported: false }
+    }
+
+    /// The same of what the specification allows and is not read here.
+    fn unsupported(self) -> Self {
+        Self { is_unsupported: true, ..self }
+    }
+
+    /// Whether the manifest has what its specification allows and is not read here: nothing is
+    /// wrong with it.
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        self.is_unsupported
     }
 }
 

@@ -189,7 +189,7 @@ fn is_here(element: &Element) -> Result<bool, ManifestError> {
     match element.attribute("xlink:href") {
         None => Ok(true),
         Some(TO_NOTHING) => Ok(false),
-        Some(_) => Err(element.error("is remote (xlink:href), which is not loaded")),
+        Some(_) => Err(element.error("is remote (xlink:href), which is not loaded").unsupported()),
     }
 }
 

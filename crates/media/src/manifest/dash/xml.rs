@@ -99,7 +99,8 @@ pub(super) fn read(text: &str) -> Result<Element, ManifestError> {
                     line,
                     "XML",
                     "has a document type definition, which is not read",
-                ));
+                )
+                .unsupported());
             }
             Event::Eof => {
                 return Err(ManifestError::new(line, "XML", "ends before its root element does"));

@@ -65,17 +65,25 @@ pub(super) struct BoxError {
     pub(super) at: usize,
     pub(super) problem: Cow<'static, str>,
     pub(super) hint: &'static str,
+    /// [`Container::Other`] where nothing is wrong, and it is only not read here.
+    pub(super) container: Container,
 }
 
 impl BoxError {
     pub(super) fn new(kind: &[u8; 4], at: usize, problem: impl Into<Cow<'static, str>>) -> Self {
-        Self { kind: FourCc(*kind), at, problem: problem.into(), hint: DAMAGED }
+        Self {
+            kind: FourCc(*kind),
+            at,
+            problem: problem.into(),
+            hint: DAMAGED,
+            container: Container::Mp4,
+        }
     }
 
     /// The same, with the offset of those bytes in the file.
     pub(super) fn in_file(&self, base: u64) -> TimingError {
         TimingError {
-            container: Container::Mp4,
+            container: self.container,
             place: self.kind.to_string(),
             offset: base.saturating_add(self.at as u64),
             problem: self.problem.clone(),

@@ -11,6 +11,7 @@ use super::edits::Edits;
 use super::table::{Sizes, Table};
 use super::track::{Samples, Track};
 use crate::octets::{chunk_at, u32_at, u64_at};
+use crate::timing::error::Container;
 use crate::timing::{TrackInfo, scale};
 
 /// Tracks of audio and video that are read; films with many languages have some tens.
@@ -53,7 +54,11 @@ impl Movie {
                 b"cmov" => {
                     let problem = "is compressed, which is not read";
                     let hint = "remux the file with a current muxer, for example `ffmpeg -c copy`";
-                    return Err(BoxError { hint, ..BoxError::new(b"cmov", body.start, problem) });
+                    return Err(BoxError {
+                        hint,
+                        container: Container::Other("QuickTime with a compressed header"),
+                        ..BoxError::new(b"cmov", body.start, problem)
+                    });
                 }
                 _ => {}
             }

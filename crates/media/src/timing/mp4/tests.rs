@@ -270,6 +270,13 @@ fn hostile_counts_are_refused_before_they_cost_anything() {
 }
 
 #[test]
+fn a_compressed_header_is_another_format_and_no_damage() {
+    let error = read(&movie(&[&make(b"cmov", &[&[0; 8]])])).2.unwrap_err();
+    assert!(error.is_of_other_format(), "{error}");
+    assert!(error.to_string().contains("box `cmov` at offset"), "{error}");
+}
+
+#[test]
 fn viewers_of_a_file_share_its_index() {
     let tables = [
         table(b"stsc", 0, 3, &[1, 1, 1]),

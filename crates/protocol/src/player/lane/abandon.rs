@@ -89,6 +89,7 @@ mod tests {
             listed_at: None,
             resolution: None,
             playlist: None,
+            variables: std::sync::Arc::default(),
             segments: None,
         };
         [400_000, 1_000_000, 3_000_000].map(of).to_vec()

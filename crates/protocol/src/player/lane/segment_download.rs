@@ -270,8 +270,14 @@ impl SegmentDownload {
         Some(ends_us.saturating_sub(self.segment.starts_us.saturating_add_unsigned(said_us)))
     }
 
-    /// It has no media.
+    /// It has no media, or none that can be read.
     pub(in crate::player) fn without_media(&self) -> Failure {
+        let scrambled = self.reader.anomalies().scrambled_packets;
+        if scrambled > 0 {
+            let what =
+                format!("{scrambled} of its packets are scrambled, which throng cannot undo");
+            return Failure::new(FailureReason::Unsupported, format!("{}: {what}", self.url()));
+        }
         self.broken(&format!("no audio or video was found in its {} bytes", self.bytes))
     }
 

@@ -143,6 +143,7 @@ mod tests {
             listed_at: (bandwidth_bps == 1_000_000).then_some(0),
             resolution: None,
             playlist: None,
+            variables: std::sync::Arc::default(),
             segments: None,
         };
         [400_000, 1_000_000, 3_000_000].map(of).to_vec()

@@ -6,19 +6,19 @@ use throng_media::manifest::PlaylistCache;
 use throng_media::manifest::dash::{
     AdaptationSet, ContentKind, Location, Manifest, Period, Representation, Segment as DashSegment,
 };
-use throng_observation::{Failure, Url};
+use throng_observation::{Failure, FailureReason, Url};
 
 use super::dash_window::DashWindow;
 use super::hls::Received;
 use super::presentation::{LanePlan, Rendition, Resource, Segment, Segments};
-use super::{broken, first_and_last, resolved};
+use super::{broken, first_and_last, resolved, unreadable};
 
 /// Reads a manifest.
 pub(in crate::player) fn manifest(
     cache: &PlaylistCache,
     received: &Received<'_>,
 ) -> Result<Arc<Manifest>, Failure> {
-    cache.manifest(received.text).map_err(|error| broken(received.url, error))
+    cache.manifest(received.text).map_err(|error| unreadable(received.url, &error))
 }
 
 /// A lane for video and one for audio, as far as there are both. The first adaptation set of each
@@ -35,7 +35,7 @@ pub(in crate::player) fn lanes(
         lanes.extend(lane(url, manifest, kind)?);
     }
     if lanes.is_empty() {
-        return Err(broken(url, "neither video nor audio"));
+        return Err(without_media(url, manifest));
     }
     Ok(lanes)
 }
@@ -55,14 +55,30 @@ fn live_lanes(url: &Url, manifest: &Arc<Manifest>) -> Result<Vec<LanePlan>, Fail
             let window = DashWindow::new(url.clone(), Arc::clone(manifest), kind, rank);
             let (bandwidth_bps, resolution) = (window.bandwidth_bps(), window.resolution());
             let segments = Some(Segments::Dynamic(Box::new(window)));
-            Rendition { bandwidth_bps, listed_at: None, resolution, playlist: None, segments }
+            Rendition {
+                bandwidth_bps,
+                listed_at: None,
+                resolution,
+                playlist: None,
+                variables: Arc::default(),
+                segments,
+            }
         };
         lanes.push(LanePlan::Segments((0..count).map(rendition).collect()));
     }
     if lanes.is_empty() {
-        return Err(broken(url, "neither video nor audio"));
+        return Err(without_media(url, manifest));
     }
     Ok(lanes)
+}
+
+/// It has nothing that is played. Whatever else it has is described as it should be.
+fn without_media(url: &Url, manifest: &Manifest) -> Failure {
+    let what = "neither video nor audio";
+    match manifest.periods.iter().all(|period| period.adaptation_sets.is_empty()) {
+        true => broken(url, what),
+        false => Failure::new(FailureReason::Unsupported, format!("{url}: {what}")),
+    }
 }
 
 /// What is played of a period: the first adaptation set of the kind.
@@ -152,6 +168,7 @@ impl Listed {
             listed_at: None,
             resolution: self.resolution,
             playlist: None,
+            variables: Arc::default(),
             segments: Some(Segments::Recorded(self.segments.into())),
         }
     }
@@ -198,6 +215,7 @@ fn resource(base: &Url, location: &Location) -> Result<Resource, Failure> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hls::NO_VARIABLES;
     use super::*;
 
     fn url() -> Url {
@@ -205,8 +223,12 @@ mod tests {
     }
 
     fn read(text: &str) -> Result<Vec<LanePlan>, Failure> {
-        let received =
-            Received { url: &url(), text: text.as_bytes(), answered_at: std::time::Instant::now() };
+        let received = Received {
+            url: &url(),
+            text: text.as_bytes(),
+            answered_at: std::time::Instant::now(),
+            imported: &NO_VARIABLES,
+        };
         lanes(&url(), &manifest(&PlaylistCache::default(), &received)?)
     }
 
@@ -277,13 +299,26 @@ mod tests {
 
     #[test]
     fn what_cannot_be_played_is_named() {
+        let texts = r#"<AdaptationSet contentType="text"><Representation id="t" bandwidth="1">
+            <BaseURL>t.vtt</BaseURL></Representation></AdaptationSet>"#;
         for (text, expect) in [
-            (mpd("dynamic", ""), "neither video nor audio"),
-            (mpd("static", ""), "neither video nor audio"),
-            ("<html/>".to_owned(), "line 1"),
+            (mpd("dynamic", ""), "protocol: http://10.0.0.1/vod/film.mpd: neither video nor audio"),
+            (mpd("static", ""), "protocol: http://10.0.0.1/vod/film.mpd: neither video nor audio"),
+            ("<html/>".to_owned(), "protocol: http://10.0.0.1/vod/film.mpd: line 1"),
+            // What the specification allows is no fault of the server.
+            (mpd("static", texts), "unsupported: http://10.0.0.1/vod/film.mpd: neither"),
+            (mpd("dynamic", texts), "unsupported: http://10.0.0.1/vod/film.mpd: neither"),
+            (
+                mpd("static", r#"<AdaptationSet xlink:href="set.xml"/>"#),
+                "unsupported: http://10.0.0.1/vod/film.mpd: line 2: AdaptationSet is remote",
+            ),
+            (
+                format!("<!DOCTYPE MPD>{}", mpd("static", texts)),
+                "unsupported: http://10.0.0.1/vod/film.mpd: line 1: XML has a document type",
+            ),
         ] {
-            let failure = read(&text).unwrap_err();
-            assert!(failure.detail.contains(expect), "{failure}");
+            let failure = read(&text).unwrap_err().to_string();
+            assert!(failure.starts_with(expect), "{failure}");
         }
     }
 }

@@ -12,10 +12,13 @@ use throng_observation::{Failure, FailureReason, Url};
 
 use super::presentation::{LanePlan, Rendition, Resource, Segment, SegmentKey, Segments};
 use super::window::Window;
-use super::{broken, first_and_last, resolved};
+use super::{broken, first_and_last, resolved, unreadable};
 
 /// The only encryption that is played; sample encryption needs a licence server (DRM).
 const AES_128: &str = "AES-128";
+
+/// What a playlist may import that no master playlist named.
+pub(in crate::player) static NO_VARIABLES: BTreeMap<String, String> = BTreeMap::new();
 
 /// A playlist as it was received.
 pub(in crate::player) struct Received<'a> {
@@ -24,6 +27,8 @@ pub(in crate::player) struct Received<'a> {
     pub(in crate::player) text: &'a [u8],
     /// When the response began.
     pub(in crate::player) answered_at: Instant,
+    /// The variables of the master playlist (`EXT-X-DEFINE`), which it may import.
+    pub(in crate::player) imported: &'a BTreeMap<String, String>,
 }
 
 /// A lane of video with what is muxed into it, and one of audio where it comes separately.
@@ -41,6 +46,7 @@ pub(in crate::player) fn lanes(
                 listed_at: Some(0),
                 resolution: None,
                 playlist: Some(url.clone()),
+                variables: Arc::default(),
                 segments,
             }]]
         }
@@ -101,15 +107,16 @@ pub(in crate::player) fn live_segment(
 fn parse(cache: &PlaylistCache, received: &Received<'_>) -> Result<Arc<Playlist>, Failure> {
     let query: BTreeMap<String, String> =
         received.url.in_clear().query_pairs().into_owned().collect();
-    let variables = Variables { query, ..Variables::default() };
+    let variables = Variables { query, imported: received.imported.clone() };
     let parsed = cache.playlist(received.text, &variables);
-    parsed.map_err(|error| broken(received.url, error))
+    parsed.map_err(|error| unreadable(received.url, &error))
 }
 
 fn of_master(url: &Url, master: &MasterPlaylist) -> Result<Vec<Vec<Rendition>>, Failure> {
     let Some(first) = master.variants.first() else {
         return Err(broken(url, "a master playlist without variants"));
     };
+    let variables = Arc::new(master.variables.clone());
     let rendition = |uri: &str, bandwidth_bps: u64, at: usize| -> Result<Rendition, Failure> {
         let playlist = Some(resolved(url, uri)?);
         Ok(Rendition {
@@ -117,6 +124,7 @@ fn of_master(url: &Url, master: &MasterPlaylist) -> Result<Vec<Vec<Rendition>>, 
             listed_at: Some(at),
             resolution: None,
             playlist,
+            variables: Arc::clone(&variables),
             segments: None,
         })
     };
@@ -213,7 +221,8 @@ mod tests {
     }
 
     fn read(text: &[u8]) -> Result<Vec<LanePlan>, Failure> {
-        let received = Received { url: &url(), text, answered_at: Instant::now() };
+        let received =
+            Received { url: &url(), text, answered_at: Instant::now(), imported: &NO_VARIABLES };
         lanes(&PlaylistCache::default(), &received)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use throng_media::manifest::dash::Manifest;
-use throng_media::manifest::{ByteRange, MANIFEST_LEN_MAX, PlaylistCache};
+use throng_media::manifest::{ByteRange, MANIFEST_LEN_MAX, ManifestError, PlaylistCache};
 use throng_media::quality::WallClock;
 use throng_observation::{Failure, FailureReason, Phase, Url};
 use throng_scenario::MediaFormat;
@@ -123,8 +123,12 @@ impl ManifestDownload {
         let Some(download) = self.download.take() else { return Ok(None) };
         self.retry.progressed();
         let times = (download.requested_at(), download.answered_at());
-        let received =
-            hls::Received { url: download.url(), text: download.bytes(), answered_at: times.1 };
+        let received = hls::Received {
+            url: download.url(),
+            text: download.bytes(),
+            answered_at: times.1,
+            imported: &hls::NO_VARIABLES,
+        };
         if self.format != MediaFormat::Dash {
             self.ready = Some((hls::lanes(&self.cache, &received)?, times));
             context.client.life.reach(Phase::Described, now);
@@ -236,6 +240,14 @@ fn update_period(manifest: &Manifest) -> Option<Duration> {
 /// What came from `url` is not what it should be.
 pub(super) fn broken(url: &Url, what: impl Display) -> Failure {
     Failure::new(FailureReason::Protocol, format!("{url}: {what}"))
+}
+
+/// The manifest from `url` breaks its format, or has what throng does not read of it.
+fn unreadable(url: &Url, error: &ManifestError) -> Failure {
+    match error.is_unsupported() {
+        true => Failure::new(FailureReason::Unsupported, format!("{url}: {error}")),
+        false => broken(url, error),
+    }
 }
 
 fn resolved(base: &Url, uri: &str) -> Result<Url, Failure> {

@@ -156,8 +156,13 @@ impl PlaylistLoader {
     ) -> Result<Loaded, Failure> {
         let Some((download, asked)) = self.download.take() else { return Ok(Loaded::Nothing) };
         let times = (download.requested_at(), download.answered_at());
-        let received =
-            Received { url: download.url(), text: download.bytes(), answered_at: times.1 };
+        let imported = Arc::clone(&rendition.variables);
+        let received = Received {
+            url: download.url(),
+            text: download.bytes(),
+            answered_at: times.1,
+            imported: &imported,
+        };
         let is_known = matches!(rendition.segments, Some(Segments::Live(_)));
         let media = match hls::media(cache, &received) {
             Ok(media) => media,

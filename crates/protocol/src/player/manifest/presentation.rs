@@ -1,5 +1,6 @@
 //! A presentation in segments, whatever its manifest: renditions, and the segments of each.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -103,6 +104,8 @@ pub(in crate::player) struct Rendition {
     pub(in crate::player) resolution: Option<u32>,
     /// The playlist with its segments (HLS).
     pub(in crate::player) playlist: Option<Url>,
+    /// The variables of the master playlist, which its own may import.
+    pub(in crate::player) variables: Arc<BTreeMap<String, String>>,
     /// `None` until its playlist was read.
     pub(in crate::player) segments: Option<Segments>,
 }

@@ -1,5 +1,10 @@
 //! Servers that refuse, break off, lie or mislead.
 
+use std::collections::BTreeMap;
+
+use super::live::{DATED, fixture as live, lowest};
+use super::movie::{boxed, words};
+use super::segmented::serve;
 use super::*;
 
 fn always(status: u16, headers: &[(&'static str, String)]) -> Answers {
@@ -126,6 +131,46 @@ fn media_of_a_format_that_is_not_read_is_no_fault_of_the_server() {
         let failure = fixture.failure();
         assert!(failure.starts_with("unsupported: ") && failure.contains(name), "{failure}");
     }
+}
+
+#[test]
+fn what_its_specification_allows_is_no_fault_of_the_server() {
+    let mut mvhd = words(&[0, 0, 0, 1_000, 10_000]);
+    mvhd.resize(100, 0);
+    let moov = [boxed(b"mvhd", &mvhd), boxed(b"cmov", &[0; 500])].concat();
+    let compressed = [boxed(b"ftyp", b"qt  \0\0\x02\0qt  qt  "), boxed(b"moov", &moov)].concat();
+    let remote = r#"<MPD><Period xlink:href="period.xml"/></MPD>"#;
+    let declared = "<!DOCTYPE MPD><MPD><Period/></MPD>";
+    for (path, body, expect) in [
+        ("/a.mov", compressed, "is compressed, which is not read"),
+        ("/a.mpd", remote.into(), "is remote (xlink:href), which is not loaded"),
+        ("/a.mpd", declared.into(), "has a document type definition, which is not read"),
+    ] {
+        let url = format!("http://10.0.0.1{path}");
+        let files = BTreeMap::from([(path.to_owned(), body)]);
+        let mut fixture = Fixture::at(&url, buffering(5), 1_000_000, serve(files));
+        fixture.seconds(3);
+        let failure = fixture.failure();
+        let begin = format!("unsupported: {url}: ");
+        assert!(failure.starts_with(&begin) && failure.contains(expect), "{failure}");
+    }
+}
+
+#[test]
+fn scrambled_streams_are_no_fault_of_the_server() {
+    let answers: Answers = Box::new(|path, _| {
+        let mut reply = DATED.answer(path);
+        if path.ends_with(".ts") {
+            // Packets of the pictures; the tables are in the clear.
+            let packets = reply.body.chunks_mut(188).filter(|packet| packet[2] == 0);
+            packets.filter(|packet| packet[1] & 0x1f == 1).for_each(|packet| packet[3] |= 0x80);
+        }
+        Some(reply)
+    });
+    let mut fixture = live(lowest(), 1_000_000, answers);
+    fixture.seconds(30);
+    let failure = fixture.failure();
+    assert!(failure.starts_with("unsupported: ") && failure.contains("scrambled"), "{failure}");
 }
 
 #[test]

@@ -190,6 +190,22 @@ fn segments_are_fetched_one_after_the_other_until_the_buffer_is_full() {
 }
 
 #[test]
+fn playlists_import_the_variables_of_their_master_playlist() {
+    let mut files = site(2);
+    let master = "#EXTM3U\n#EXT-X-DEFINE:NAME=\"of\",VALUE=\"low\"\n\
+                  #EXT-X-STREAM-INF:BANDWIDTH=400000\nvariant.m3u8\n";
+    let variant = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-DEFINE:IMPORT=\"of\"\n\
+                   #EXTINF:2.0,\n{$of}-0.ts\n#EXTINF:2.0,\n{$of}-1.ts\n#EXT-X-ENDLIST\n";
+    files.insert("/master.m3u8".to_owned(), master.into());
+    files.insert("/variant.m3u8".to_owned(), variant.into());
+    let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
+    let mut fixture = fixture(once, 1_000_000, files);
+    fixture.seconds(8);
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.observed.last());
+    assert_eq!(fixture.frames_played(0), 100, "{:?}", fixture.anomalies());
+}
+
+#[test]
 fn every_frame_is_played_once_to_the_end() {
     let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
     let mut fixture = fixture(once, 1_000_000, site(5));

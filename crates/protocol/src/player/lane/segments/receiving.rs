@@ -13,6 +13,7 @@ use crate::player::lane::Context;
 use crate::player::lane::continuity::is_wrap;
 use crate::player::lane::decrypt::KEY_LEN;
 use crate::player::lane::segment_download::SegmentDownload;
+use crate::player::lane::unreadable::unreadable;
 use crate::player::manifest::broken;
 use crate::player::manifest::playlist::Loaded;
 use crate::player::manifest::presentation::{Cursor, Found, Segments};
@@ -136,7 +137,7 @@ impl SegmentLane {
                 let init = match InitSegment::parse(whole.bytes()) {
                     Ok(init) => init,
                     Err(error) => {
-                        return self.unreadable(context, broken(whole.url(), error));
+                        return self.unreadable(context, unreadable(whole.url(), &error));
                     }
                 };
                 self.tracks.announce(now, context, init.tracks());
