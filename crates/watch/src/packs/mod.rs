@@ -365,4 +365,6 @@ fn duplicate<'a>(ids: impl Iterator<Item = &'a Spanned<String>>) -> Option<Probl
 }
 
 #[cfg(test)]
+pub(crate) mod seen;
+#[cfg(test)]
 mod tests;
