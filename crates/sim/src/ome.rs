@@ -1,6 +1,6 @@
 //! A conformance server of OvenMediaEngine's WebSocket signalling, written from its public
-//! protocol: it offers, checks strictly what the viewer sends, and records every violation. There
-//! is no package of the real server to test with.
+//! protocol: it offers, checks strictly what the viewer sends, and records every violation, which
+//! the real server ([`crate::real::oven_media_engine`]) does not say.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
