@@ -1,4 +1,4 @@
-//! MediaMTX (Go): RTSP, WHEP, WHIP and low-latency HLS of one stream, publishers by RTMP, SRT and
+//! MediaMTX (Go): RTSP, WHEP, WHIP and HLS of one stream, publishers by RTMP, SRT and
 //! RTSP.
 
 use std::net::Ipv4Addr;
@@ -49,12 +49,19 @@ pub struct Options {
     pub readers_max: u32,
     /// The packets that may wait for a reader (`writeQueueSize`), a power of two.
     pub write_queue_packets: u32,
+    /// The form of HLS (`hlsVariant`): `lowLatency`, `fmp4`, `mpegts`.
+    pub hls_variant: &'static str,
 }
 
-/// As without a word of it in the configuration.
+/// As without a word of it in the configuration; the form of HLS is the usual one.
 impl Default for Options {
     fn default() -> Self {
-        Self { encryption: Encryption::default(), readers_max: 0, write_queue_packets: 512 }
+        Self {
+            encryption: Encryption::default(),
+            readers_max: 0,
+            write_queue_packets: 512,
+            hls_variant: "lowLatency",
+        }
     }
 }
 
@@ -75,7 +82,7 @@ pub fn start_with(
     address: Ipv4Addr,
     options: Options,
 ) -> Result<RealServer<'_>, SimError> {
-    let Options { encryption, readers_max, write_queue_packets } = options;
+    let Options { encryption, readers_max, write_queue_packets, hls_variant } = options;
     let folder = tempfile::tempdir()?;
     let (encrypted, rtsp_ports) = match encryption {
         Encryption::No => ("", vec![RTSP_PORT]),
@@ -94,7 +101,7 @@ pub fn start_with(
          rtspsAddress: :{RTSPS_PORT}\nrtspServerKey: @WORK@/key.pem\n\
          rtspServerCert: @WORK@/{CERTIFICATE}\n\
          rtmpAddress: :{RTMP_PORT}\nsrtAddress: :{SRT_PORT}\n\
-         hlsAddress: :{HLS_PORT}\nhlsVariant: lowLatency\n\
+         hlsAddress: :{HLS_PORT}\nhlsVariant: {hls_variant}\n\
          webrtcAddress: :{WEBRTC_PORT}\nwebrtcIPsFromInterfaces: no\n\
          webrtcAdditionalHosts: [{address}]\n\
          paths:\n  all_others:\n    maxReaders: {readers_max}\n"

@@ -1,4 +1,4 @@
-//! SRS 7 (C++): WHEP, WHIP and HLS of a stream that comes by RTMP or SRT.
+//! SRS 7 (C++): WHEP, WHIP, HLS and MPEG-DASH of a stream that comes by RTMP or SRT.
 
 use std::net::Ipv4Addr;
 
@@ -34,12 +34,14 @@ pub struct Options {
     pub connections_max: u32,
     /// Above how much of a core, in per cent, its thread spares itself work (`circuit_breaker`).
     pub spares_above_percent: u32,
+    /// It writes MPEG-DASH too (`dash`): `/live/cam.mpd`.
+    pub has_dash: bool,
 }
 
 /// As without a word of it in the configuration.
 impl Default for Options {
     fn default() -> Self {
-        Self { connections_max: 1000, spares_above_percent: 90 }
+        Self { connections_max: 1000, spares_above_percent: 90, has_dash: false }
     }
 }
 
@@ -52,7 +54,13 @@ pub fn start_with(
     address: Ipv4Addr,
     options: Options,
 ) -> Result<RealServer<'_>, SimError> {
-    let Options { connections_max, spares_above_percent } = options;
+    let Options { connections_max, spares_above_percent, has_dash } = options;
+    let dash = if has_dash {
+        "dash { enabled on; dash_path @WORK@/html; dash_fragment 1; dash_update_period 1; \
+         dash_timeshift 20; }\n"
+    } else {
+        ""
+    };
     let folder = tempfile::tempdir()?;
     let configuration = format!(
         "listen {RTMP_PORT};\nmax_connections {connections_max};\n\
@@ -67,7 +75,7 @@ pub fn start_with(
          vhost __defaultVhost__ {{\n\
          rtc {{ enabled on; rtmp_to_rtc on; rtc_to_rtmp on; keep_bframe off; }}\n\
          srt {{ enabled on; srt_to_rtmp on; }}\n\
-         hls {{ enabled on; hls_path @WORK@/html; hls_fragment 1; hls_window 8; }}\n\
+         hls {{ enabled on; hls_path @WORK@/html; hls_fragment 1; hls_window 8; }}\n{dash}\
          play {{ mw_latency 0; mw_msgs 0; gop_cache on; }}\n\
          min_latency on; tcp_nodelay on;\n}}\n"
     );

@@ -1,7 +1,6 @@
 //! go2rtc: RTSP over TCP, WHEP and HLS, publishers by RTSP, WHIP and RTMP.
 
 use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
 
 use throng_sim::namespace::Namespace;
 use throng_sim::real::go2rtc::{
@@ -10,7 +9,7 @@ use throng_sim::real::go2rtc::{
 
 use super::publishing::{Published, all_are_played};
 use super::table::Row;
-use super::{NEAR, USERS, View, by, can_run, source_fps, table};
+use super::{View, by, can_run, source_fps, table};
 use crate::throng::{figure, valid};
 
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 83, 4, 1);
@@ -30,24 +29,10 @@ fn go2rtc_plays_by_each_of_its_protocols() {
     let fps = source_fps(&namespace, &rtsp);
     let mut rows = Vec::new();
     let rtsp = View::of("RTSP over TCP", rtsp).with(&["--set", &by("tcp")]);
-    // Counters of viewers who have left are gone: their growth is compared while they are there.
-    let (ran, counted_bps) = valid(|| {
-        let mut running = rtsp.start(&namespace);
-        running.when_playing(USERS);
-        let (began, before) = (Instant::now(), sent_bytes(&server).unwrap());
-        std::thread::sleep(Duration::from_secs(3));
-        let grown = sent_bytes(&server).unwrap() - before;
-        let counted_bps = grown * 8.0 / began.elapsed().as_secs_f64();
-        (running.wait(), counted_bps)
-    });
-    let mut seen = rtsp.played(ran, fps);
-    let received_bps = figure(&seen.ran.summary(), "received_bps");
-    let ratio = counted_bps / received_bps;
-    // Some of what is on the wire is headers.
-    assert!((0.85..1.0 + NEAR).contains(&ratio), "{counted_bps} of {received_bps}\n{}", seen.ran);
-    seen.row.is_counted = true;
-    rows.push(seen.row);
-    rows.push(View::of("WHEP", whep).watching(&server).plays(&namespace, fps).row);
+    let whep = View::of("WHEP", whep).watching(&server);
+    for view in [rtsp, whep] {
+        rows.push(view.plays_as_they_grow(&namespace, fps, || sent_bytes(&server).unwrap()));
+    }
     let seen = View::of_segments("HLS, fMP4", format!("{hls}&mp4")).plays(&namespace, fps);
     // Its segments are shorter than its playlist says.
     assert_eq!(figure(&seen.ran.summary(), "playback.skipped_s"), 0.0, "{}", seen.ran);

@@ -1,4 +1,4 @@
-//! MediaMTX: RTSP over UDP and TCP and inside TLS, WHEP, low-latency HLS, publishers by RTMP, SRT,
+//! MediaMTX: RTSP over UDP and TCP and inside TLS, WHEP, HLS of each form, publishers by RTMP, SRT,
 //! RTSP and WHIP.
 
 use std::net::Ipv4Addr;
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use throng_observation::host::{HostSeries, Unit};
 use throng_sim::namespace::Namespace;
+use throng_sim::real::RealServer;
 use throng_sim::real::mediamtx::{
     self, CERTIFICATE, Encryption, HLS_PORT, METRICS_PORT, Options, PROGRAM, RTMP_PORT, RTSP_PORT,
     RTSPS_PORT, SRT_PORT, WEBRTC_PORT, metric, received_bytes,
@@ -43,8 +44,39 @@ fn mediamtx_plays_by_each_of_its_protocols() {
     ] {
         rows.push(view.plays_as_counted(&namespace, fps, sent));
     }
-    rows.push(View::of_segments("LL-HLS", hls).plays(&namespace, fps).row);
+    let low_latency = View::of_segments("LL-HLS", hls);
+    rows.push(low_latency.plays_as_counted(&namespace, fps, || sent_by_hls(&server)));
     table::has("MediaMTX", table::Part::Main, &rows);
+}
+
+/// Bytes that it has sent by HLS to those whose sessions it still knows.
+fn sent_by_hls(server: &RealServer<'_>) -> f64 {
+    metric(server, "hls_sessions_outbound_bytes").unwrap()
+}
+
+/// 14 s: both servers at once, 10 s of viewers.
+#[test]
+fn mediamtx_plays_hls_of_both_containers() {
+    if !can_run(PROGRAM) {
+        return;
+    }
+    let namespaces = ["mtxfmp4", "mtxts"].map(|name| Namespace::with_veth(name, ADDRESS).unwrap());
+    let [fragments, stream] = &namespaces;
+    let servers = [(fragments, "fmp4"), (stream, "mpegts")].map(|(namespace, hls_variant)| {
+        let options = Options { hls_variant, ..Options::default() };
+        mediamtx::start_with(namespace, ADDRESS, options).unwrap()
+    });
+    // A transport stream takes no Opus.
+    let _feeds = [0, 1].map(|at: usize| mediamtx::feed_by_rtmp(&servers[at]).unwrap());
+    let hls = format!("http://{ADDRESS}:{HLS_PORT}/live/index.m3u8");
+    let running = [("HLS of fMP4", 0), ("HLS of MPEG-TS", 1)].map(|(protocol, at): (_, usize)| {
+        let view = View::of_segments(protocol, hls.clone());
+        (at, view.start(servers[at].namespace()), view)
+    });
+    let rows = running.map(|(at, running, view)| {
+        view.played(running.wait(), FEED_FPS).counted_by(|| sent_by_hls(&servers[at]))
+    });
+    table::has("MediaMTX", table::Part::Segmented, &rows);
 }
 
 /// 16 s: a stream is offered after some seconds, and counters are read for 8 s.
@@ -54,7 +86,8 @@ fn mediamtx_takes_what_throng_publishes_and_passes_it_on() {
         return;
     }
     let namespace = Namespace::with_veth("mtxpub", ADDRESS).unwrap();
-    let server = mediamtx::start(&namespace, ADDRESS).unwrap();
+    let options = Options { encryption: Encryption::Optional, ..Options::default() };
+    let server = mediamtx::start_with(&namespace, ADDRESS, options).unwrap();
     let of = &server;
     let received =
         |stream: &'static str| Box::new(move || received_bytes(of, stream).unwrap_or(0.0));
@@ -81,6 +114,18 @@ fn mediamtx_takes_what_throng_publishes_and_passes_it_on() {
             url: format!("publish+rtsp://{ADDRESS}:{RTSP_PORT}/fromrtsp"),
             viewers: View::of("WHEP", whep),
             received: received("fromrtsp"),
+        },
+        Published {
+            protocol: "publishing by RTSP over UDP",
+            url: format!("publish+rtsp://{ADDRESS}:{RTSP_PORT}/fromudp"),
+            viewers: by_rtsp("fromudp"),
+            received: received("fromudp"),
+        },
+        Published {
+            protocol: "publishing by RTSPS",
+            url: format!("publish+rtsps://{ADDRESS}:{RTSPS_PORT}/fromtls"),
+            viewers: by_rtsp("fromtls"),
+            received: received("fromtls"),
         },
         Published {
             protocol: "publishing by WHIP",

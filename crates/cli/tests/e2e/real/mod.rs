@@ -99,6 +99,33 @@ impl<'t> View<'t> {
         self.played(ran, source_fps).counted_by(|| sent() - before)
     }
 
+    /// The same of counters that are gone with their viewers: they grow by what is received while
+    /// the viewers are there.
+    #[track_caller]
+    fn plays_as_they_grow(
+        &self,
+        namespace: &Namespace,
+        source_fps: f64,
+        sent: impl Fn() -> f64,
+    ) -> Row {
+        let (ran, counted_bps) = valid(|| {
+            let mut running = self.start(namespace);
+            running.when_playing(USERS);
+            let (began, before) = (Instant::now(), sent());
+            std::thread::sleep(Duration::from_secs(3));
+            let counted_bps = (sent() - before) * 8.0 / began.elapsed().as_secs_f64();
+            (running.wait(), counted_bps)
+        });
+        let mut seen = self.played(ran, source_fps);
+        let received_bps = figure(&seen.ran.summary(), "received_bps");
+        let ratio = counted_bps / received_bps;
+        // Some of what is on the wire is headers.
+        let is_near = (0.85..1.0 + NEAR).contains(&ratio);
+        assert!(is_near, "{}: {counted_bps} of {received_bps}\n{}", self.protocol, seen.ran);
+        seen.row.is_counted = true;
+        seen.row
+    }
+
     #[track_caller]
     fn played(&self, ran: Ran, source_fps: f64) -> Seen {
         let (seen, protocol) = (self.passed_on(ran, source_fps), self.protocol);

@@ -4,9 +4,10 @@
 use std::time::{Duration, Instant};
 
 use throng_sim::real::RealServer;
+use throng_sim::real::mediamtx::CERTIFICATE;
 
-use super::View;
 use super::table::Row;
+use super::{View, by};
 use crate::throng::{Running, figure};
 
 /// The card in H.264, which all of them take.
@@ -34,11 +35,17 @@ pub(super) struct Published<'t> {
 
 impl Published<'_> {
     fn start(&self, server: &RealServer<'_>) -> Running {
-        // Other protocols are refused with it.
-        let by_tcp = ["--set", "target.rtsp_transport=tcp"];
-        let more = if self.url.contains("rtsp://") { &by_tcp[..] } else { &[] };
-        let arguments = ["view", &self.url, "-n", "1", "--for", TIME, "--set", MEDIA];
-        Running::start(Some(server.namespace()), &[&arguments[..], more].concat())
+        let transport = if self.protocol.ends_with(" over UDP") { by("udp") } else { by("tcp") };
+        let certificate = server.file(CERTIFICATE).to_string_lossy().into_owned();
+        let mut arguments = vec!["view", &self.url, "-n", "1", "--for", TIME, "--set", MEDIA];
+        // Other protocols are refused with these.
+        if self.url.contains("rtsp://") || self.url.contains("rtsps://") {
+            arguments.extend(["--set", &transport]);
+        }
+        if self.url.contains("rtsps://") {
+            arguments.extend(["--tls-ca", &certificate]);
+        }
+        Running::start(Some(server.namespace()), &arguments)
     }
 
     #[track_caller]

@@ -1,10 +1,10 @@
-//! SRS: WHEP and HLS of a stream that comes by RTMP, publishers by RTMP, SRT and WHIP.
+//! SRS: WHEP, HLS and MPEG-DASH of a stream that comes by RTMP, publishers by RTMP, SRT and WHIP.
 
 use std::net::Ipv4Addr;
 
 use throng_sim::namespace::Namespace;
 use throng_sim::real::srs::{
-    self, API_PORT, HTTP_PORT, PROGRAM, RTMP_PORT, SRT_PORT, received_bytes,
+    self, API_PORT, HTTP_PORT, Options, PROGRAM, RTMP_PORT, SRT_PORT, received_bytes,
 };
 
 use super::publishing::{Published, all_are_played};
@@ -29,6 +29,22 @@ fn srs_plays_by_each_of_its_protocols() {
     // It counts every few seconds, and never what it sent after that to those who then leave.
     let rows = [view, View::of_segments("HLS", hls)].map(|view| view.plays(&namespace, fps).row);
     table::has("SRS", table::Part::Main, &rows);
+}
+
+/// 16 s: a manifest comes after some seconds, and 10 s of viewers.
+#[test]
+fn srs_plays_by_dash() {
+    if !can_run(PROGRAM) {
+        return;
+    }
+    let namespace = Namespace::with_veth("srsdash", ADDRESS).unwrap();
+    let options = Options { has_dash: true, ..Options::default() };
+    let server = srs::start_with(&namespace, ADDRESS, options).unwrap();
+    let _feed = srs::feed(&server).unwrap();
+    let fps = source_fps(&namespace, &format!("rtmp://{ADDRESS}:{RTMP_PORT}/live/cam"));
+    let dash = format!("http://{ADDRESS}:{HTTP_PORT}/live/cam.mpd");
+    let rows = [View::of_segments("MPEG-DASH", dash).plays(&namespace, fps).row];
+    table::has("SRS", table::Part::Segmented, &rows);
 }
 
 /// SRS answers the source that it heard last. One in twelve viewers failed with `dtls` where that

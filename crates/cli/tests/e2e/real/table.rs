@@ -77,6 +77,8 @@ pub(super) enum Part {
     Published,
     /// RTSP inside TLS.
     Encrypted,
+    /// Segments of a configuration of their own.
+    Segmented,
 }
 
 impl Part {
@@ -86,6 +88,8 @@ impl Part {
             Self::Published
         } else if protocol.starts_with("RTSPS") {
             Self::Encrypted
+        } else if protocol.starts_with("HLS of ") || protocol.starts_with("MPEG-DASH") {
+            Self::Segmented
         } else {
             Self::Main
         }
