@@ -281,17 +281,17 @@ impl SegmentDownload {
         self.broken(&format!("no audio or video was found in its {} bytes", self.bytes))
     }
 
-    /// Which times without a frame are no holes of it: players make MP4 of transport streams, and
-    /// put silence into sound that comes with pictures.
+    /// Which times without a frame are no holes of it: players make MP4 of transport streams and
+    /// packed audio, and put silence into sound that comes with pictures or beside them.
     pub(in crate::player) fn filled(&self) -> Filled {
         match self.reader.container() {
-            Container::TransportStream if self.follows => Filled::Throughout,
-            Container::TransportStream => Filled::Within,
-            Container::Mp4
-            | Container::Matroska
-            | Container::PackedAudio
-            | Container::Other(_)
-            | Container::Unknown => Filled::Nothing,
+            Container::TransportStream | Container::PackedAudio if self.follows => {
+                Filled::Throughout
+            }
+            Container::TransportStream | Container::PackedAudio => Filled::Within,
+            Container::Mp4 | Container::Matroska | Container::Other(_) | Container::Unknown => {
+                Filled::Nothing
+            }
         }
     }
 

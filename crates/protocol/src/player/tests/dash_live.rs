@@ -95,6 +95,23 @@ fn numbered_segments_are_requested_when_the_clock_says_that_they_exist() {
 }
 
 #[test]
+fn a_segment_that_is_no_media_is_a_hole() {
+    let answers: Answers = Box::new(|path, _| {
+        Some(match path {
+            "/live.mpd" => whole(manifest(500, &numbered(""), "").into_bytes()),
+            "/low-26.ts" => whole(b"<html>".repeat(500)),
+            _ => segment(path, Duration::ZERO),
+        })
+    });
+    let mut fixture = Fixture::at("http://10.0.0.1/live.mpd", lowest(), 1_000_000, answers);
+    fixture.seconds(40);
+    let totals = fixture.totals();
+    assert!(fixture.ended.is_none() && totals.skipped_us > 3_900_000, "{totals:?}");
+    let said = fixture.anomalies();
+    assert!(said.iter().any(|text| text.contains("low-26.ts")), "{said:?}");
+}
+
+#[test]
 fn a_timeline_is_loaded_again_and_the_manifest_chooses_the_delay() {
     let more = r#"suggestedPresentationDelay="PT10S""#;
     let mut fixture = fixture(lowest(), move || manifest(4, &timeline(), more));

@@ -17,11 +17,16 @@ const BYTES_PER_S: u64 = 25 * FRAME_BYTES as u64;
 /// A file of so many seconds of VP8 at 25 frames a second, in clusters of one second, without an
 /// index.
 fn file(seconds: u16) -> Vec<u8> {
+    with_clusters(seconds, 0..seconds)
+}
+
+/// The same with the clusters of these seconds alone.
+fn with_clusters(seconds: u16, clusters: impl Iterator<Item = u16>) -> Vec<u8> {
     let duration = f64::from(seconds) * 1_000.0;
     let info = element(0x1549_a966, &[&element(0x4489, &[&duration.to_be_bytes()])]);
     let track = [element(0xd7, &[&[1]]), element(0x83, &[&[1]]), element(0x86, &[b"V_VP8"])];
     let tracks = element(0x1654_ae6b, &[&element(0xae, &[&track.concat()])]);
-    let clusters = (0..seconds).flat_map(|second| {
+    let clusters = clusters.flat_map(|second| {
         let mut parts = element(0xe7, &[&(u32::from(second) * 1_000).to_be_bytes()]);
         for frame in 0..25_u16 {
             let [high, low] = (frame * 40).to_be_bytes();
@@ -73,4 +78,17 @@ fn a_file_that_is_cut_off_ends_as_one_that_is_not_and_is_played_again() {
     once.seconds(6);
     assert_eq!(once.ended, Some(Outcome::Completed));
     assert_eq!(once.frames_played(0), 95, "100 without the last five");
+}
+
+/// As of a file of MP4: its clock goes on, and the last picture stays.
+#[test]
+fn a_file_is_played_on_where_clusters_are_missing() {
+    let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
+    let mut fixture = fixture(once, with_clusters(10, (0..4).chain(6..10)));
+    fixture.seconds(15);
+    assert_eq!(fixture.ended, Some(Outcome::Completed), "{:?}", fixture.anomalies());
+    let totals = fixture.totals();
+    assert_eq!((totals.stall_count, totals.skipped_us), (0, 0), "{totals:?}");
+    assert!((9_950_000..=10_000_000).contains(&totals.played_us), "{totals:?}");
+    assert_eq!(fixture.frames_played(0), 200, "{totals:?}");
 }

@@ -7,8 +7,11 @@ use super::*;
 
 /// A segment of two seconds: a tag with its time, and AAC at 48 kHz.
 fn segment(number: u64) -> Vec<u8> {
-    // Frames of 1024 samples are 1920 ticks long.
-    let frames = (2 * number * 90_000).div_ceil(1_920)..(2 * (number + 1) * 90_000).div_ceil(1_920);
+    of_frames((2 * number * 90_000).div_ceil(1_920)..(2 * (number + 1) * 90_000).div_ceil(1_920))
+}
+
+/// The same of these frames, of 1024 samples: 1920 ticks.
+fn of_frames(frames: std::ops::Range<u64>) -> Vec<u8> {
     let stamp = (126_000 + frames.start * 1_920).to_be_bytes();
     let owner = b"com.apple.streaming.transportStreamTimestamp\0";
     let head = [&b"PRIV"[..], &[0, 0, 0, 53, 0, 0], owner, &stamp].concat();
@@ -54,6 +57,25 @@ fn packed_audio_is_played_alone_and_beside_pictures() {
         played.sort_unstable();
         assert_eq!(played, frames, "{path}");
         assert_eq!(fixture.anomalies(), Vec::<&str>::new(), "{path}");
+    }
+}
+
+/// hls.js puts silence into the sound of a rendition of its own too, though not into sound alone.
+#[test]
+fn missing_sound_is_silence_beside_pictures_and_a_hole_alone() {
+    // The third segment has the frames from 188 on.
+    let missing_us = 40 * 1_920 * 100 / 9;
+    for (path, stalls, skipped_us) in [("/sound.m3u8", 1, missing_us), ("/master.m3u8", 0, 0)] {
+        let mut files = site();
+        files.insert("/sound-2.aac".to_owned(), of_frames(228..282));
+        let once = PlayerConfig { at_end: AtEnd::Leave, ..buffering(6) };
+        let url = format!("http://10.0.0.1{path}");
+        let mut fixture = Fixture::at(&url, once, 1_000_000, serve(files));
+        fixture.seconds(15);
+        assert_eq!(fixture.ended, Some(Outcome::Completed), "{path}: {:?}", fixture.anomalies());
+        let totals = fixture.totals();
+        assert_eq!(totals.stall_count, stalls, "{path}: {totals:?}");
+        assert!(totals.skipped_us.abs_diff(skipped_us) < 2_000, "{path}: {totals:?}");
     }
 }
 

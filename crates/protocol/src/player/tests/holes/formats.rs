@@ -44,19 +44,26 @@ fn assert_jumps(mut fixture: Fixture, hole_us: u64) {
     assert_eq!(requests.len(), fixture.requests.len(), "each once: {:?}", fixture.requests);
 }
 
-#[test]
-fn a_hole_in_hls_of_mp4_is_jumped_over() {
-    let segments = without_a_beginning();
-    let listed = (0..segments.len()).map(|number| format!("#EXTINF:2,\n{number}.m4s\n"));
+/// A recording that lists so many segments, with `before_third` before the third one.
+pub(super) fn hls(count: usize, before_third: &str, segments: &[Vec<u8>]) -> Fixture {
+    let listed = (0..count).map(|number| {
+        let before = if number == 2 { before_third } else { "" };
+        format!("{before}#EXTINF:2,\n{number}.m4s\n")
+    });
     let text = format!(
         "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXT-X-MAP:URI=\"init.mp4\"\n{}#EXT-X-ENDLIST\n",
         listed.collect::<String>()
     );
-    assert_jumps(of_segments("/a.m3u8", text, &segments), 800_000);
+    of_segments("/a.m3u8", text, segments)
+}
+
+#[test]
+fn a_hole_in_hls_of_mp4_is_jumped_over() {
+    assert_jumps(hls(5, "", &without_a_beginning()), 800_000);
 }
 
 /// A recording whose segments have these times.
-fn dash(times: &str, segments: &[Vec<u8>]) -> Fixture {
+pub(super) fn dash(times: &str, segments: &[Vec<u8>]) -> Fixture {
     let text = format!(
         r#"<MPD xmlns="urn:mpeg:dash:schema:mpd:2011" type="static"
            mediaPresentationDuration="PT10S"><Period><AdaptationSet contentType="video">

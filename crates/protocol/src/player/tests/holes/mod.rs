@@ -7,6 +7,7 @@ use super::segmented::{serve, sound_alone, transport_stream, with_sound};
 use super::*;
 
 mod formats;
+mod places;
 
 /// Packets of the tables that a segment begins with.
 const TABLES_LEN: usize = 2 * 188;
