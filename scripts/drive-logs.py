@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -165,35 +166,37 @@ http {{
         ask(one, "/silent")
     time.sleep(2)
     ports.write_text(usual)
-    connected(8081, 20)
+    # Idle ones would be closed for new ones.
+    for one in connected(8081, 12):
+        ask(one, "/silent")
     time.sleep(1)
 
 
 def lighttpd():
-    (FOLDER / "files").mkdir()
-    for number in range(30):
-        with open(FOLDER / f"files/{number}", "wb") as file:
-            file.truncate(64 << 20)
-    for port, limit in [(8080, "server.max-connections = 4"), (8081, "server.max-fds = 40")]:
+    upstream(9002, "never")
+    few_files = "server.max-fds = 40\nserver.max-connections = 20"
+    for port, limit in [(8080, "server.max-connections = 4"), (8081, few_files)]:
         conf = write(f"conf{port}", f"""
 server.bind = "127.0.0.1"
 server.port = {port}
-server.document-root = "{FOLDER}/files"
+server.document-root = "{FOLDER}"
+server.modules = ( "mod_proxy" )
+proxy.server = ( "" => (( "host" => "127.0.0.1", "port" => 9002 )) )
 server.errorlog = "{FOLDER}/error{port}.log"
 {limit}
 """)
         start(["lighttpd", "-D", "-f", conf])
         when_open(port)
     connected(8080, 12)
-    # Each has a connection and a file.
-    for number, one in enumerate(connected(8081, 19)):
-        ask(one, f"/{number}")
+    # Each takes a descriptor, and one of the connection to the upstream server.
+    for one in connected(8081, 19):
+        ask(one, "/")
         time.sleep(0.05)
     time.sleep(3)
 
 
 def caddy():
-    conf = write("Caddyfile", "{\n  admin off\n}\nhttp://127.0.0.1:8080 {\n  log\n"
+    conf = write("Caddyfile", "{\n  admin off\n}\n:8080 {\n  log\n"
                               "  reverse_proxy 127.0.0.1:9003\n}\n")
     start(["caddy", "run", "--config", conf, "--adapter", "caddyfile"])
     when_open(8080)
@@ -205,33 +208,28 @@ def prosody():
           "module:hook('stream-features', function () error('broken') end)\n")
     stream = (b"<?xml version='1.0'?><stream:stream to='localhost' xmlns='jabber:client' "
               b"xmlns:stream='http://etherx.jabber.org/streams' version='1.0'>")
-    for port, module, limits in [
-            (5222, '"broken"', ""),
-            (5223, '"limits"', 'c2s = { rate = "1kb/s"; burst = "1s" }'),
-    ]:
-        conf = write(f"conf{port}", f"""
+    conf = write("prosody.cfg.lua", f"""
 run_as_root = true
 daemonize = false
-pidfile = "{FOLDER}/pid{port}"
-data_path = "{FOLDER}/data{port}"
+pidfile = "{FOLDER}/pid"
+data_path = "{FOLDER}/data"
 plugin_paths = {{ "{FOLDER}/modules" }}
 log = {{ debug = "*console" }}
 interfaces = {{ "127.0.0.1" }}
-c2s_ports = {{ {port} }}
+c2s_ports = {{ 5222 }}
 s2s_ports = {{ }}
-modules_enabled = {{ "saslauth"; "posix"; {module} }}
+modules_enabled = {{ "saslauth"; "posix"; "broken" }}
 modules_disabled = {{ "s2s"; "s2s_auth_certs"; "tls"; "offline" }}
 c2s_require_encryption = false
 allow_unencrypted_plain_auth = true
-limits = {{ {limits} }}
 VirtualHost "localhost"
   authentication = "anonymous"
 """)
-        start(["prlimit", "--nofile=60", "prosody", "--config", conf], log=f"log{port}.log")
-        when_open(port)
-        for one in connected(port, 1):
-            one.sendall(stream + b" " * 20_000)
-            time.sleep(2)
+    start(["prlimit", "--nofile=60", "prosody", "--config", conf])
+    when_open(5222)
+    for one in connected(5222, 1):
+        one.sendall(stream)
+    time.sleep(1)
     connected(5222, 80)
     time.sleep(3)
 
@@ -268,7 +266,7 @@ userdb={FOLDER}/users{port}
 def ffmpeg():
     ff = ["ffmpeg", "-hide_banner", "-nostdin", "-y"]
     source = ["-f", "lavfi", "-i", "testsrc2=r=50:d=4:s=640x360"]
-    run([*ff, *source, "-r", "10", "-f", "null", "-"], 30)
+    run([*ff, *source, "-r", "10", "-fps_mode", "cfr", "-f", "null", "-"], 30)
     coded = ["-c:v", "libx264", "-preset", "ultrafast", "-g", "25", "-f", "mpegts"]
     run([*ff, *source, *coded, FOLDER / "a.ts"], 30)
     clip = (FOLDER / "a.ts").read_bytes()
@@ -297,9 +295,15 @@ def gstreamer():
     run([*gst, *f"videotestsrc num-buffers=1 ! filesink location={FOLDER}/none/file".split()], 10)
 
 
-def throng(*arguments, seconds):
-    program = os.environ.get("THRONG", ROOT / "target/debug/throng")
-    run([program, "view", *arguments], seconds, log="viewers")
+VIEW = [os.environ.get("THRONG", ROOT / "target/debug/throng"), "view"]
+
+
+def frozen(command, after, seconds):
+    """Viewers that answer nothing any more from so many seconds on, and keep their connections."""
+    process = start(command, log="viewers")
+    time.sleep(after)
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(seconds)
 
 
 def websocket(port, path, protocol):
@@ -323,7 +327,7 @@ def janus():
   transports_folder = "{installed}/transports"
   debug_level = 4
   debug_colors = false
-  session_timeout = 5
+  session_timeout = 45
 }}
 nat: {{ ice_enforce_list = "{HOST}" }}
 transports: {{ disable = "libjanus_rabbitmq.so,libjanus_mqtt.so,libjanus_nanomsg.so,\
@@ -340,10 +344,9 @@ one: { type = "rtp" id = 1 media = (
     say = websocket(8188, "/", "janus-protocol")
     say(json.dumps({"janus": "create", "transaction": "a"}))
     url = f"janus+ws://{HOST}:8188/streaming/1"
-    # Those of the first leave in good order; those of the second are killed.
-    throng(url, "-n", "2", "--for", "4s", seconds=20)
-    throng(url, "-n", "2", "--for", "60s", seconds=6)
-    time.sleep(40)
+    # Those of the first leave in good order.
+    run([*VIEW, url, "-n", "2", "--for", "4s"], 20, log="viewers")
+    frozen([*VIEW, url, "-n", "2", "--for", "90s"], 6, 50)
 
 
 def livekit():
@@ -358,20 +361,14 @@ logging: {{ json: true, level: debug }}
             "--set", "target.api_secret=a-secret-of-at-least-thirty-two-bytes"]
     server = start(["livekit-server", "--config", conf])
     when_open(7880, HOST)
-    throng(f"livekit+ws://{HOST}:7880/none", "-n", "1", "--for", "3s", *keys, seconds=20)
+    room = f"livekit+ws://{HOST}:7880/room"
+    run([*VIEW, room, "-n", "1", "--for", "3s", *keys], 20, log="viewers")
     server.kill()
     server.wait()
     conf.write_text(conf.read_text().replace("auto_create: false", "auto_create: true"))
     start(["livekit-server", "--config", conf])
     when_open(7880, HOST)
-    # Their packets are lost while they play.
-    viewers = threading.Thread(
-        target=throng, args=(f"livekit+ws://{HOST}:7880/room", "-n", "2", "--for", "60s", *keys),
-        kwargs={"seconds": 60})
-    viewers.start()
-    time.sleep(8)
-    subprocess.run(["tc", "qdisc", "add", "dev", "lo", "root", "netem", "loss", "100%"], check=True)
-    viewers.join()
+    frozen([*VIEW, room, "-n", "2", "--for", "90s", *keys], 8, 50)
 
 
 DRIVERS = [nginx, lighttpd, caddy, prosody, coturn, ffmpeg, gstreamer, janus, livekit]
@@ -385,8 +382,8 @@ def main():
     if os.environ.get("DRIVE_LOGS") is None:
         os.environ["DRIVE_LOGS"] = name
         os.execvp("unshare", ["unshare", "--net", sys.executable, "-B", __file__, name])
-    for words in ["link set lo up", "link add d0 type dummy", f"addr add {HOST}/24 dev d0",
-                  "link set d0 up"]:
+    for words in ["link set lo up", "link add v0 type veth peer name v1",
+                  f"addr add {HOST}/24 dev v0", "link set v0 up", "link set v1 up"]:
         subprocess.run(["ip", *words.split()], check=True)
     global FOLDER
     FOLDER = Path(tempfile.mkdtemp(prefix="drive-logs-"))
@@ -403,7 +400,7 @@ def main():
         if line is None:
             missing.append(log["id"])
         else:
-            quoted = json.dumps(line, ensure_ascii=False)
+            quoted = json.dumps(line.replace(str(FOLDER), "FOLDER"), ensure_ascii=False)
             print(f"    ({json.dumps(name)}, {json.dumps(log['id'])}, {quoted}),")
     if missing:
         told = f"not seen: {', '.join(missing)}; the end of the log:\n{text[-4000:]}"
