@@ -142,7 +142,7 @@ fn what_its_specification_allows_is_no_fault_of_the_server() {
     let remote = r#"<MPD><Period xlink:href="period.xml"/></MPD>"#;
     let declared = "<!DOCTYPE MPD><MPD><Period/></MPD>";
     for (path, body, expect) in [
-        ("/a.mov", compressed, "is compressed, which is not read"),
+        ("/movie.mp4", compressed, "is compressed, which is not read"),
         ("/a.mpd", remote.into(), "is remote (xlink:href), which is not loaded"),
         ("/a.mpd", declared.into(), "has a document type definition, which is not read"),
     ] {
