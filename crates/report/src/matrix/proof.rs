@@ -11,8 +11,8 @@ use throng_analysis::experiment::{
 use throng_observation::Relief;
 
 use super::environment::difference;
-use super::summarise::majority;
 use super::ratio_bound::RatioBound;
+use super::summarise::majority;
 use super::{
     MatrixCell, MatrixMeasure, MatrixReport, MatrixRun, RunFigures, RunStatus, proof_text, valid,
 };

@@ -58,7 +58,7 @@ fn live555_plays_a_film_again_after_its_silent_end() {
         return;
     }
     let namespace = Namespace::with_veth("liveagain", ADDRESS).unwrap();
-    let server = live555::start(&namespace, ADDRESS).unwrap();
+    let _server = live555::start(&namespace, ADDRESS).unwrap();
     let film = format!("rtsp://{ADDRESS}/film.mkv");
     let (by_udp, by_tcp) = valid(|| {
         let [by_udp, by_tcp] = ["udp", "tcp"].map(|transport| {

@@ -202,7 +202,7 @@ fn messages_are_read_and_answered_requests_are_not_forgotten() {
         fixture.last()
     );
     let traffic = fixture.session.take_traffic();
-    assert_eq!((traffic.presences_received, traffic.stanzas_sent), (4, fixture.sent.len() as u64));
+    assert_eq!((traffic.presences_received, traffic.frames_sent), (4, fixture.sent.len() as u64));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use crate::excerpt::excerpt;
 impl Stream {
     /// Takes a frame of the server.
     pub(super) fn frame(&mut self, now: Instant, frame: &str) -> Result<Vec<Event>, Failure> {
-        self.traffic.stanzas_received += 1;
+        self.traffic.frames_received += 1;
         self.traffic.bytes_received += frame.len() as u64;
         let element = Element::read(frame).map_err(|error| {
             protocol(format!("a frame is not an XMPP stanza: {error}: {}", excerpt(frame)))

@@ -134,7 +134,7 @@ impl Stream {
     }
 
     fn send(&mut self, frame: String) {
-        self.traffic.stanzas_sent += 1;
+        self.traffic.frames_sent += 1;
         self.traffic.bytes_sent += frame.len() as u64;
         let asks =
             self.management.as_mut().is_some_and(|own| is_stanza(&frame) && own.sent(&frame));
