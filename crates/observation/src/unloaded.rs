@@ -18,8 +18,8 @@ const PACKETS: f64 = 50.0;
 /// Losses differ by so many standard deviations by chance: of 10 % of fifty packets up to 23 %.
 const DEVIATIONS: f64 = 3.0;
 /// Beyond these a bound raised by [`GROWTH`] could not be broken, or only by what nobody calls
-/// served: most of the packets lost, a fifth of the frames shown, pictures that stand still for three
-/// quarters of the time, delays of four seconds.
+/// served: most of the packets lost, a fifth of the frames shown, pictures that stand still for
+/// three quarters of the time, delays of four seconds.
 const RAISED_MAX: Unloaded = Unloaded {
     delay_us: 2_000_000,
     jitter_us: 2_000_000,

@@ -1,5 +1,5 @@
-//! Addresses of every kind: IPv6, those of a server on all addresses, local addresses that this host
-//! does not have.
+//! Addresses of every kind: IPv6, those of a server on all addresses, local addresses that this
+//! host does not have.
 
 use crate::throng::{Stage, figure, plain, run};
 

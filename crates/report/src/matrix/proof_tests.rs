@@ -302,7 +302,7 @@ fn a_thread_is_confirmed_by_name_and_setting_whichever_finding_names_it() {
     let proof = &report.proofs[0];
     assert_eq!(proof.outcome, ProofOutcome::Confirmed, "{proof:#?}");
     assert!(
-        proof.answer.starts_with(&format!("confirmed: {text} limits one; four has ×")),
+        proof.answer.starts_with(&format!("confirmed: {text} limits one; four has at least ×")),
         "{}",
         proof.answer
     );

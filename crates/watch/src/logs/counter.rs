@@ -211,7 +211,7 @@ impl Counts {
 mod tests {
     use super::*;
     use crate::packs;
-    use crate::packs::seen::{SEEN, line_of};
+    use crate::packs::seen_tests::{SEEN, line_of};
 
     fn counter(pack: &str) -> LineCounter {
         let packs = packs::built_in();

@@ -365,6 +365,6 @@ fn duplicate<'a>(ids: impl Iterator<Item = &'a Spanned<String>>) -> Option<Probl
 }
 
 #[cfg(test)]
-pub(crate) mod seen;
+pub(crate) mod seen_tests;
 #[cfg(test)]
 mod tests;
