@@ -3,9 +3,10 @@
 
   scripts/drive-logs.py nginx|lighttpd|caddy|prosody|coturn|ffmpeg|gstreamer|janus|livekit
 
-Each pattern's first line goes to stdout as a row for SEEN in crates/watch/src/packs/seen_tests.rs. What
-was not seen goes to stderr with the end of the log; the exit code is 1 then. As root: the servers
-run in a network namespace of their own, their files are in a folder that goes with it.
+Each pattern's first line goes to stdout as a row for SEEN in
+crates/watch/src/packs/seen_tests.rs. What was not seen goes to stderr with the end of the log; the
+exit code is 1 then. As root: the servers run in a network namespace of their own, their files are
+in a folder that goes with it.
 
 THRONG names the binary whose viewers Janus and LiveKit get (target/debug/throng).
 """
