@@ -29,10 +29,8 @@ fn go2rtc_plays_by_each_of_its_protocols() {
     let fps = source_fps(&namespace, &rtsp);
     let mut rows = Vec::new();
     let rtsp = View::of("RTSP over TCP", rtsp).with(&["--set", &by("tcp")]);
-    let whep = View::of("WHEP", whep).watching(&server);
-    for view in [rtsp, whep] {
-        rows.push(view.plays_as_they_grow(&namespace, fps, || sent_bytes(&server).unwrap()));
-    }
+    rows.push(rtsp.plays_as_they_grow(&namespace, fps, || sent_bytes(&server).unwrap()));
+    rows.push(View::of("WHEP", whep).watching(&server).plays(&namespace, fps).row);
     let seen = View::of_segments("HLS, fMP4", format!("{hls}&mp4")).plays(&namespace, fps);
     // Its segments are shorter than its playlist says.
     assert_eq!(figure(&seen.ran.summary(), "playback.skipped_s"), 0.0, "{}", seen.ran);
