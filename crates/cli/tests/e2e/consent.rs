@@ -2,7 +2,7 @@
 //! points elsewhere.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -381,16 +381,6 @@ fn sends_to_own_machine(request: &str) -> Option<String> {
             let header = format!("Content-Type: application/sdp\r\n{located}");
             response("201 Created", &header, &answer(&[address]))
         }
-        "/relay-udp" | "/relay-tcp" => {
-            let transport = path.trim_start_matches("/relay-");
-            let header = format!(
-                "Content-Type: application/sdp\r\nLocation: /relayed\r\n\
-                 Link: <turn:{address}:9200?transport={transport}>; rel=\"ice-server\"; \
-                 username=\"u\"; credential=\"c\"\r\n"
-            );
-            response("201 Created", &header, &answer(&[AGREED]))
-        }
-        "/relayed" => response("200 OK", "", ""),
         "/file.mp4" => response("302 Found", &located, ""),
         "/list.m3u8" => response(
             "200 OK",
@@ -410,16 +400,10 @@ fn a_server_elsewhere_sends_no_viewer_to_what_listens_on_its_own_machine() {
     let target = format!("{AGREED}:{PORT}");
     let (secret, file) = fixture.agree(&target, "secret");
     let own = [Ipv4Addr::LOCALHOST, CROWD].map(|own| Web::start(&fixture.crowd, own, 9200, None));
-    let relay = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 9200)).unwrap();
-    let relay = fixture.crowd.enter(relay).unwrap();
-    relay.set_nonblocking(true).unwrap();
-    let has_heard = || relay.recv(&mut [0; 2048]).is_ok();
     let paths = [
         ("whep+", "/moved"),
         ("whep+", "/network/moved"),
         ("whep+", "/session"),
-        ("whep+", "/relay-udp"),
-        ("whep+", "/relay-tcp"),
         ("", "/file.mp4"),
         ("", "/network/file.mp4"),
         ("", "/list.m3u8"),
@@ -437,16 +421,12 @@ fn a_server_elsewhere_sends_no_viewer_to_what_listens_on_its_own_machine() {
         for web in &own {
             assert_eq!(web.asked(), [""; 0], "{path}\n{ran}");
         }
-        assert!(!has_heard(), "{path}\n{ran}");
     }
     // A target on that machine may do so: the listener hears who is sent to it.
     let local = Web::answering(&fixture.crowd, Ipv4Addr::LOCALHOST, PORT, sends_to_own_machine);
     let url = format!("whep+http://127.0.0.1:{PORT}/moved");
     let (ran, _) = fixture.run(&url, &secret, &["-n", "2", "--for", "4s"]);
     assert!(!local.asked().is_empty() && !own[0].asked().is_empty(), "{ran}");
-    let url = format!("whep+http://127.0.0.1:{PORT}/relay-udp");
-    let (ran, _) = fixture.run(&url, &secret, &["-n", "2", "--for", "4s"]);
-    assert!(has_heard(), "{ran}");
 }
 
 #[test]
